@@ -1,0 +1,48 @@
+# Entry points; `make` lists them. What they do is in fraud-filter (app/fraud_filter) and in the scripts called here.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo stack test test-unit test-embedded lint fmt lock doctor clean
+
+BIN := .venv/bin
+READY := .venv/.ready
+
+# A variable becomes an option when it stands on make's command line; SECONDS, say, may be in the environment as well.
+given = $(if $(filter command,$(firstword $(origin $(1)))),--$(2) "$($(1))")
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: $(READY) ## Run every mode on an embedded Kafka and Spark, and report; MODES=continuous SECONDS=20 RATE=500 narrow it
+	$(BIN)/fraud-filter demo $(call given,MODES,modes) $(call given,SECONDS,seconds) $(call given,RATE,rate)
+
+stack: $(READY) ## Run an embedded Kafka broker with the topics until Ctrl-C
+	$(BIN)/fraud-filter stack
+
+test: $(READY) ## Run all tests
+	$(BIN)/pytest
+
+test-unit: $(READY) ## Run the tests that need neither Kafka nor Spark
+	$(BIN)/pytest tests/unit
+
+test-embedded: $(READY) ## Run the tests on a real Kafka and a real Spark
+	$(BIN)/pytest tests/embedded
+
+lint: $(READY) ## Check style, types, shell scripts and YAML
+	.ci/lint
+
+fmt: $(READY) ## Format the code and mend what can be mended
+	$(BIN)/ruff check --fix --exit-zero --quiet
+	$(BIN)/ruff format
+
+lock: $(READY) ## Pin Python packages and jars anew, with checksums
+	app/lock
+
+doctor: ## Say what this machine has and what it lacks
+	@app/doctor
+
+clean: ## Remove the virtual environment, caches and reports
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse demo-report.html demo-report.json
+	find app tests -name __pycache__ -prune -exec rm -rf {} +
+
+$(READY): requirements.lock app/bootstrap
+	app/bootstrap $@

@@ -1,0 +1,44 @@
+"""Shows the result of an audit in the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from fraud_filter.audit import AuditResult
+from fraud_filter.config import Settings
+
+_ROWS = {
+    "payments": "payments read",
+    "expected": "payments that should be flagged",
+    "written": "flagged records written",
+    "rejected_expected": "payments that should be rejected",
+    "rejected": "payments rejected",
+    "lost": "payments lost (neither flagged nor rejected, as they should be)",
+    "duplicated": "records that repeat another",
+    "unexpected": "records that should not be there",
+}
+_FAULTS = ("lost", "unexpected")
+
+
+def print_audit(result: AuditResult, settings: Settings, console: Console | None = None) -> None:
+    """Prints the counts, the examples, and the verdict."""
+    console = console or Console(highlight=False)
+    offsets = ", ".join(f"{partition}: {result.start[partition]} to {end}" for partition, end in result.end.items())
+    if not result.payments:
+        console.print(f"Nothing to audit: {settings.input_topic} holds no payment at offsets {offsets}.", markup=False)
+        if result.ok:
+            return
+    table = Table(title=f"Audit of {settings.input_topic}, offsets by partition {offsets}")
+    table.add_column("what")
+    table.add_column("count", justify="right")
+    for name, label in _ROWS.items():
+        count = getattr(result, name)
+        table.add_row(label, f"{count:,}", style="bold red" if name in _FAULTS and count else "")
+    console.print(table)
+    for kind, findings in result.examples.items():
+        for finding in findings:
+            where = f"partition {finding.partition}, offset {finding.offset}"
+            console.print(f"{kind}: {where}: {finding.reason}", markup=False)
+    verdict = "nothing lost, nothing unexpected" if result.ok else "the output is not what it should be"
+    console.print(f"{verdict} ({result.took_s:.1f} s)", markup=False)

@@ -1,0 +1,75 @@
+"""`fraud-filter audit`: expected against written. Exit code 1 when something is lost or unexpected."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from fraud_filter.cli.files import require_writable
+from fraud_filter.cli.options import settings_options
+from fraud_filter.config import Settings
+from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
+
+
+@click.command()
+@click.option("--from", "start", metavar="OFFSETS", help='first offset by partition, as JSON: {"0": 120, "1": 98}')
+@click.option("--to", "end", metavar="OFFSETS", help="offset after the last one by partition, as JSON")
+@click.option(
+    "--settle",
+    "settle_s",
+    type=click.FloatRange(min=0),
+    default=2.0,
+    show_default=True,
+    help="seconds that a running filter gets for the newest payments before the output is read",
+)
+@click.option("--examples", type=click.IntRange(min=0), default=10, show_default=True, help="findings shown of a kind")
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=require_writable,
+    help="write the result to this file",
+)
+@settings_options(
+    *(
+        "kafka_bootstrap_servers",
+        "kafka_timeout_s",
+        "input_topic",
+        "flagged_topic",
+        "rejected_topic",
+        "rules",
+        "payment_schema",
+    ),
+)
+def command(
+    settings: Settings, start: str | None, end: str | None, settle_s: float, examples: int, json_file: Path | None
+) -> int:
+    """Compare what was written with what should have been, for every payment that is retained.
+
+    Offsets of partitions that are not named are the first retained one and the current end. Exit codes: 0 nothing
+    lost, nothing unexpected (or nothing to audit), 1 otherwise, 2 bad input. Duplicates are counted and are no fault.
+    """
+    from fraud_filter.audit import audit
+    from fraud_filter.audit_report import print_audit
+
+    first, last = _offsets("--from", start), _offsets("--to", end)
+    result = audit(settings, start=first, end=last, settle_s=settle_s, examples=examples)
+    print_audit(result, settings)
+    if json_file:
+        json_file.write_text(json.dumps(result.to_dict(), indent=2) + "\n", encoding="utf-8")
+    return EXIT_OK if result.ok else EXIT_FAILED
+
+
+def _offsets(argument: str, text: str | None) -> dict[int, int]:
+    try:
+        given = json.loads(text) if text is not None else {}
+        offsets = {int(partition): offset for partition, offset in given.items()}
+        if not all(type(offset) is int and offset >= 0 for offset in offsets.values()):
+            raise ValueError
+    except (ValueError, AttributeError):
+        raise UsageError(
+            f'argument {argument}: {text!r} is not accepted: give offsets by partition as JSON, such as {{"0": 120}}'
+        ) from None
+    return offsets

@@ -1,0 +1,20 @@
+"""`fraud-filter health`: is the running filter well? For healthchecks and scripts."""
+
+from __future__ import annotations
+
+import click
+
+from fraud_filter.cli.options import settings_options
+from fraud_filter.config import Settings
+from fraud_filter.errors import EXIT_FAILED, EXIT_OK
+
+
+@click.command()
+@settings_options("metrics_host", "metrics_port")
+def command(settings: Settings) -> int:
+    """Say whether the filter on this machine is active and keeps up; exit code 0 when it does, else 1."""
+    from fraud_filter.health import ask
+
+    verdict = ask(settings)
+    click.echo(verdict.line)
+    return EXIT_OK if verdict.healthy else EXIT_FAILED

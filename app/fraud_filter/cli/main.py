@@ -1,0 +1,68 @@
+"""The `fraud-filter` program: finds the verb, runs it, and turns errors into one sentence and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+import fraud_filter
+from fraud_filter.errors import EXIT_USAGE, FraudFilterError
+
+#: verb -> (module below fraud_filter.cli, one line for --help). Modules are imported when their verb is called.
+VERBS = {
+    "run": ("run", "Run the filter until it is stopped."),
+    "health": ("health", "Say whether the running filter is active and keeps up."),
+    "generate": ("generate", "Write payments to Kafka at a set rate, made up or replayed from a file."),
+    "probe": ("probe", "Measure end-to-end latency from the output topics."),
+    "audit": ("audit", "Compare what was written with what should have been: lost, duplicated, unexpected."),
+    "rules": ("rules", "Check the rules, or try them on a file of payments."),
+    "topics": ("topics", "Create the topics with their settings."),
+    "config": ("config", "Print the effective configuration."),
+    "demo": ("demo", "Run every mode in turn on an embedded Kafka and Spark, and report."),
+    "stack": ("stack", "Run an embedded Kafka broker on this machine until it is stopped."),
+}
+
+
+class _Verbs(click.Group):
+    """Imports a verb's module only when it is called: Spark and plots stay out of `--help`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in VERBS:
+            return None
+        module = importlib.import_module(f"fraud_filter.cli.{VERBS[cmd_name][0]}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Verbs"):
+            formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(fraud_filter.__version__, prog_name="fraud-filter")
+def cli() -> None:
+    """A fraud filter on Kafka and Spark that answers in milliseconds.
+
+    Every setting can be given as an option, as an environment variable or in .env; `fraud-filter config` shows
+    which one is in force. Exit codes: 0 done, 1 failed (an audit found losses, a query died), 2 bad input.
+    """
+
+
+def main() -> None:
+    """Runs the program and exits with the verb's code."""
+    try:
+        code = cli.main(standalone_mode=False)
+    except FraudFilterError as error:
+        click.echo(f"fraud-filter: {error}", err=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(EXIT_USAGE)
+    except click.Abort:
+        sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)

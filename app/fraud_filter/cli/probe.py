@@ -1,0 +1,61 @@
+"""`fraud-filter probe`: end-to-end latency, in the terminal and on /metrics, until it is stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fraud_filter.cli.files import require_writable
+from fraud_filter.cli.options import settings_options
+from fraud_filter.config import Settings
+
+
+@click.command()
+@click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(min=0.1),
+    default=5.0,
+    show_default=True,
+    help="seconds between two lines",
+)
+@click.option("--seconds", type=click.FloatRange(min=0.1), help="end after so many seconds instead of at a signal")
+@click.option("--from-beginning", is_flag=True, help="read all retained records, not only new ones")
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=require_writable,
+    help="write the final figures to this file",
+)
+@settings_options(
+    *(
+        "mode",
+        "query_name",
+        "kafka_bootstrap_servers",
+        "kafka_timeout_s",
+        "input_topic",
+        "flagged_topic",
+        "rejected_topic",
+    ),
+    *("metrics_host", "probe_port"),
+)
+def command(
+    settings: Settings, interval_s: float, seconds: float | None, from_beginning: bool, json_file: Path | None
+) -> None:
+    """Measure the time from the append of a payment to the append of its decision.
+
+    Prints a line each interval, serves Prometheus metrics on FRAUD_METRICS_HOST:FRAUD_PROBE_PORT, and ends with a
+    summary at Ctrl-C, SIGTERM or after --seconds. --mode and --query-name are the labels of the metrics.
+    """
+    from fraud_filter.probe_run import run_probe
+
+    run_probe(
+        settings,
+        interval_s=interval_s,
+        seconds=seconds,
+        from_beginning=from_beginning,
+        json_file=json_file,
+        say=click.echo,
+    )

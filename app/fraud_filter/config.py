@@ -1,0 +1,191 @@
+"""Every setting of the program, its default and its check. The only module that reads the environment.
+
+A setting `mode` is given as `--mode`, as `FRAUD_MODE` in the environment, or as `FRAUD_MODE` in `.env`, in this
+order. `KAFKA_BOOTSTRAP_SERVERS` and `SPARK_MASTER` carry no prefix because other tools use the same names.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from fraud_filter.errors import UsageError
+
+ENV_PREFIX = "FRAUD_"
+
+#: The checkout (or the installed tree) that holds `app/rules.yml`, `app/payment.ddl`, `kafka/` and `spark/`.
+HOME = Path(__file__).resolve().parents[2]
+
+ModeName = Literal["micro-batch", "async-progress", "continuous", "real-time"]
+SourceName = Literal["kafka", "rate"]
+SinkName = Literal["kafka", "console", "memory"]
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_SERVERS = re.compile(r"[^\s,:]+:\d{1,5}(,[^\s,:]+:\d{1,5})*")
+_DURATION = re.compile(r"(\d+) (millisecond|second|minute|hour)s?")
+_UNIT_S = {"millisecond": 0.001, "second": 1, "minute": 60, "hour": 3600}
+
+
+def _topic(name: str) -> str:
+    if not _TOPIC.fullmatch(name):
+        raise ValueError("a Kafka topic name has 1 to 249 letters, digits, dots, underscores or hyphens")
+    return name
+
+
+def _servers(servers: str) -> str:
+    if not _SERVERS.fullmatch(servers):
+        raise ValueError("expected host:port, several separated by commas, such as 127.0.0.1:9092")
+    return servers
+
+
+def _duration(text: str) -> str:
+    if not _DURATION.fullmatch(text):
+        raise ValueError("expected a Spark interval such as '5 seconds' or '500 milliseconds'")
+    return text
+
+
+def duration_s(text: str) -> float:
+    """The seconds of a checked interval such as '5 minutes'."""
+    match = _DURATION.fullmatch(text)
+    assert match  # noqa: S101 - the settings hold checked intervals only
+    return int(match[1]) * _UNIT_S[match[2]]
+
+
+def _options(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise ValueError('expected a JSON object, such as {"key": "value"}') from None
+
+
+Topic = Annotated[str, AfterValidator(_topic)]
+Duration = Annotated[str, AfterValidator(_duration)]
+Options = Annotated[dict[str, str], NoDecode, BeforeValidator(_options)]
+
+
+class Settings(BaseSettings):
+    """The effective configuration. Frozen: a changed setting is a new object (`load`)."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX,
+        env_file=".env",
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        populate_by_name=True,
+        validate_default=True,
+    )
+
+    # -- the query
+    mode: ModeName = Field("micro-batch", description="execution mode of the query")
+    query_name: str = Field("fraud-filter", min_length=1, description="name of the query, a label of every metric")
+    payment_schema: Path = Field(HOME / "app/payment.ddl", description="Spark DDL file with the fields of a payment")
+    rules: Path = Field(HOME / "app/rules.yml", description="YAML file with the fraud rules")
+    source: SourceName = Field("kafka", description="where payments come from; rate makes them inside Spark")
+    sink: SinkName = Field("kafka", description="where decisions go")
+    checkpoint: str = Field(
+        "checkpoint", min_length=1, description="checkpoint location, on any Hadoop file system (a path or a URI)"
+    )
+
+    # -- Kafka
+    kafka_bootstrap_servers: Annotated[str, AfterValidator(_servers)] = Field(
+        "127.0.0.1:9092", validation_alias="KAFKA_BOOTSTRAP_SERVERS", description="brokers, as host:port,host:port"
+    )
+    input_topic: Topic = Field("payments", description="topic the payments are read from")
+    flagged_topic: Topic = Field("payments.flagged", description="topic flagged payments are written to")
+    rejected_topic: Topic = Field("payments.rejected", description="topic unreadable records are written to")
+    starting_offsets: str = Field(
+        "earliest",
+        description="where a query without a checkpoint starts: earliest, latest, or Spark's JSON of offsets",
+    )
+    fail_on_data_loss: bool = Field(True, description="stop when unread records were removed from the topic")
+    kafka_timeout_s: float = Field(10, gt=0, le=300, description="seconds to wait for a broker's answer")
+    kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        "PLAINTEXT", description="how to talk to the brokers"
+    )
+    kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
+        "SCRAM-SHA-512", description="SASL mechanism, with a SASL_* protocol"
+    )
+    kafka_sasl_username: str = Field("", description="SASL user name")
+    kafka_sasl_password: SecretStr = Field(SecretStr(""), description="SASL password")
+    kafka_ssl_ca: str = Field("", description="PEM file with the brokers' certificate authority")
+
+    # -- Spark
+    spark_master: str = Field("local[*]", min_length=1, validation_alias="SPARK_MASTER", description="Spark master URL")
+    spark_conf: Options = Field(
+        default_factory=dict, description='further Spark settings, as JSON: {"spark.executor.memory": "2g"}'
+    )
+    ui_port: int = Field(0, ge=0, le=65535, description="port of Spark's own web page; 0 switches it off")
+
+    # -- knobs of the modes; docs/modes.md says what each of them does
+    micro_batch_interval: Duration = Field("0 seconds", description="trigger interval of the micro-batch modes")
+    async_progress_interval_ms: int = Field(
+        1000, ge=0, description="async-progress: milliseconds between two writes of the offset and commit logs"
+    )
+    continuous_interval: Duration = Field("5 seconds", description="continuous: epoch (checkpoint) interval")
+    real_time_duration: Duration = Field("5 minutes", description="real-time: batch duration (checkpoint interval)")
+    max_offsets_per_trigger: int = Field(
+        0, ge=0, description="micro-batch modes: most records in one batch; 0 is no limit"
+    )
+    continuous_fetch_max_wait_ms: int = Field(
+        2, ge=1, le=60_000, description="continuous: kafka.fetch.max.wait.ms of the source"
+    )
+    linger_ms: int = Field(0, ge=0, description="kafka.linger.ms of the sink")
+    kafka_source_options: Options = Field(
+        default_factory=dict, description='further source options, as JSON: {"kafka.max.poll.records": "1000"}'
+    )
+    kafka_sink_options: Options = Field(
+        default_factory=dict, description='further sink options, as JSON: {"kafka.compression.type": "lz4"}'
+    )
+
+    # -- the rate source
+    rate_rows_per_second: int = Field(100, ge=1, description="rate source: rows per second")
+    rate_partitions: int = Field(2, ge=1, description="rate source: partitions")
+
+    # -- running
+    stop_timeout_s: float = Field(30, gt=0, description="seconds a clean stop may take")
+    metrics_host: str = Field("127.0.0.1", description="address the /metrics endpoints listen on")
+    metrics_port: int = Field(9400, ge=0, le=65535, description="port of the filter's /metrics; 0 takes a free one")
+    probe_port: int = Field(9401, ge=0, le=65535, description="port of the probe's /metrics; 0 takes a free one")
+
+
+#: Settings whose environment name has no prefix.
+_UNPREFIXED = {
+    name: field.validation_alias
+    for name, field in Settings.model_fields.items()
+    if isinstance(field.validation_alias, str)
+}
+
+
+def env_name(setting: str) -> str:
+    """The environment variable of a setting, such as FRAUD_MODE for mode."""
+    return _UNPREFIXED.get(setting) or (ENV_PREFIX + setting).upper()
+
+
+def load(overrides: dict[str, Any] | None = None) -> Settings:
+    """Reads the environment and `.env`; `overrides` (the command line, by setting name) win.
+
+    Raises:
+        UsageError: a value is not accepted; the message names each setting, its value and what to give instead.
+    """
+    try:
+        return Settings(**(overrides or {}))
+    except ValidationError as error:
+        raise UsageError("\n".join(_explain(detail) for detail in error.errors())) from None
+
+
+def _explain(detail: Any) -> str:
+    name = str(detail["loc"][0]) if detail["loc"] else "configuration"
+    setting = next((known for known in Settings.model_fields if name in (known, env_name(known))), name)
+    reason = str(detail["msg"]).removeprefix("Value error, ")
+    return (
+        f"setting {setting} (--{setting.replace('_', '-')}, {env_name(setting)}): "
+        f"{detail.get('input')!r} is not accepted: {reason}"
+    )

@@ -1,0 +1,144 @@
+"""The whole demo: the embedded stack, every mode in turn, and the results as a report."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+
+from fraud_filter.config import Settings
+from fraud_filter.demo.input_topic import open_input
+from fraud_filter.demo.live import ModeStatus, open_view
+from fraud_filter.demo.machine import describe_machine, describe_versions
+from fraud_filter.demo.measure import Equipment, ModeRun
+from fraud_filter.demo.plan import DemoPlan
+from fraud_filter.demo.programs import demo_settings
+from fraud_filter.demo.report import DemoReport
+from fraud_filter.demo.result import ModeResult
+from fraud_filter.embedded.broker import Broker
+from fraud_filter.embedded.jars import KAFKA_LOCK, SPARK_LOCK, resolve_jars
+from fraud_filter.embedded.java import inspect, require_java
+from fraud_filter.embedded.workspace import Workspace
+from fraud_filter.probe import Probe
+from fraud_filter.topics import create_topics
+
+#: Settings that decide how fast a mode is: they stand in the report beside the plan.
+_KNOBS = (
+    "spark_master",
+    "micro_batch_interval",
+    "async_progress_interval_ms",
+    "continuous_interval",
+    "continuous_fetch_max_wait_ms",
+    "real_time_duration",
+    "linger_ms",
+)
+
+
+def run_demo(plan: DemoPlan, settings: Settings, console: Console) -> DemoReport:
+    """Runs the demo; everything it started is stopped when it returns, and also when it is interrupted.
+
+    A mode that fails is recorded with its reason, and the logs are kept; the next mode runs all the same.
+
+    Raises:
+        FraudFilterError: the stack could not be started.
+        KeyboardInterrupt: Ctrl-C.
+        SystemExit: SIGTERM or SIGHUP, with the exit code that a shell gives for them (143, 129).
+    """
+    began = time.monotonic()
+    with _exit_on_signals(), Workspace("fraud-filter-demo-") as workspace:
+        java_home = require_java(lambda line: _say(console, line))
+        jars = resolve_jars(KAFKA_LOCK, console=console)
+        resolve_jars(SPARK_LOCK, console=console)  # now, with a progress bar, and not unseen in the first mode
+        versions = describe_versions(kafka=_kafka_version(jars), java=_java_version(java_home))
+        with _kafka(Broker(workspace, java_home=java_home, jars=jars), console) as broker:
+            own = demo_settings(settings, plan, broker.address)
+            create_topics(own, partitions=plan.partitions)
+            named = ", ".join(f"{name} {versions[name.lower()]}" for name in ("Kafka", "Spark", "Java"))
+            _say(console, f"{named}; broker at {broker.address}, logs in {workspace.logs}")
+            results = _run_modes(Equipment(plan, own, workspace, java_home, broker.child), console)
+        report = DemoReport(
+            plan=plan,
+            results=results,
+            versions=versions,
+            machine=describe_machine(),
+            settings=_describe_settings(plan, own),
+            topics={"input": own.input_topic, "flagged": own.flagged_topic, "rejected": own.rejected_topic},
+            took_s=time.monotonic() - began,
+        )
+        if not report.ok:
+            workspace.keep_logs()
+    return report
+
+
+@contextmanager
+def _kafka(broker: Broker, console: Console) -> Iterator[Broker]:
+    try:
+        with console.status("Starting Kafka"):
+            broker.start()
+        yield broker
+    finally:
+        broker.stop()
+
+
+def _say(console: Console, line: str) -> None:
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _run_modes(equipment: Equipment, console: Console) -> list[ModeResult]:
+    statuses = {mode: ModeStatus(mode) for mode in equipment.plan.modes}
+    with (
+        Probe(equipment.settings) as probe,
+        open_input(equipment.settings) as topic,
+        open_view(console, equipment.plan, list(statuses.values())) as view,
+    ):
+        return [ModeRun(equipment, probe, topic, view, status).run() for status in statuses.values()]
+
+
+def _describe_settings(plan: DemoPlan, settings: Settings) -> dict[str, str | int | float]:
+    planned: dict[str, str | int | float] = {
+        "rate": plan.rate,
+        "seconds": plan.seconds,
+        "warmup_s": plan.warmup_s,
+        "partitions": plan.partitions,
+        "flagged_share": plan.flagged_share,
+        "malformed_share": plan.malformed_share,
+        "seed": plan.seed,
+    }
+    return planned | {knob: getattr(settings, knob) for knob in _KNOBS}
+
+
+def _kafka_version(jars: Sequence[Path]) -> str:
+    names = (re.fullmatch(r"kafka_[\d.]+-(.+)\.jar", jar.name) for jar in jars)
+    return next((name.group(1) for name in names if name), "unknown")
+
+
+def _java_version(home: Path) -> str:
+    """The full version from the runtime's `release` file; the major one where there is no such file."""
+    release = home / "release"
+    if release.exists():
+        version = re.search(r'^JAVA_VERSION="(.+)"', release.read_text(encoding="utf-8"), re.MULTILINE)
+        if version:
+            return version.group(1)
+    return str(inspect(home / "bin" / "java").version)
+
+
+@contextmanager
+def _exit_on_signals() -> Iterator[None]:
+    """Within it SIGTERM and SIGHUP end the program as an exit does, through every clean-up on the way."""
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,178 @@
+"""Child processes that never outlive us. Knows neither Kafka nor Spark."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+from fraud_filter.errors import FraudFilterError
+
+#: How long the processes that a child has started may live on after it, in seconds.
+_FAMILY_GRACE_S = 5.0
+_POLL_S = 0.02
+#: Lines of a log that an error message quotes, and what it leaves out: the frames of Java's stack traces.
+_QUOTED = 10
+_STACK_FRAMES = ("\tat ", "\t... ")
+
+
+class Child:
+    """A program that runs in its own session, with its output in a log file.
+
+    Its own session keeps a Ctrl-C in the terminal from it: whoever started it stops it, in the right order.
+    Should we die without a chance to do so, the kernel sends it SIGTERM (Linux, through util-linux'
+    `setpriv`; it watches the thread that called `start`, hence only when that is the main thread).
+    """
+
+    def __init__(
+        self, name: str, argv: Sequence[str | Path], *, log: Path, env: Mapping[str, str] | None = None
+    ) -> None:
+        """`name` is for messages; `env` is added to our own environment; `log` is appended to."""
+        self.name = name
+        self.log = log
+        self._argv = [str(word) for word in argv]
+        self._env = dict(env or {})
+        self._process: subprocess.Popen[bytes] | None = None
+        self._group = 0
+
+    def start(self) -> Child:
+        """Starts the program.
+
+        Raises:
+            FraudFilterError: it can't be started.
+        """
+        if shutil.which(self._argv[0]) is None:
+            raise FraudFilterError(f"{self.name} can't be started: {self._argv[0]} is not an executable program")
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with self.log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    [*_die_with_us(), *self._argv],
+                    env={**os.environ, **self._env},
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise FraudFilterError(f"{self.name} can't be started: {error}") from None
+        self._group = self._process.pid
+        return self
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, None before the start."""
+        return self._process.pid if self._process else None
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code (negative: ended by that signal), None while it runs or before the start."""
+        return self._process.poll() if self._process else None
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def raise_if_dead(self) -> None:
+        """Does nothing while the program runs.
+
+        Raises:
+            FraudFilterError: it has ended, on which the message quotes the end of its log.
+        """
+        if not self.is_alive:
+            lines = [line for line in self.tail(200) if not line.startswith(_STACK_FRAMES)][-_QUOTED:]
+            end = "\n".join(f"  {line}" for line in lines) or "  (it wrote nothing)"
+            raise FraudFilterError(f"{self.name} ended with exit code {self.returncode}; its last lines:\n{end}")
+
+    def tail(self, lines: int = 20) -> list[str]:
+        """The last `lines` lines of the log."""
+        with suppress(FileNotFoundError), self.log.open(encoding="utf-8", errors="replace") as log:
+            return [line.rstrip("\n") for line in deque(log, maxlen=lines)]
+        return []
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """Waits for the program's own end; returns its exit code, or None if it runs on after `timeout_s`."""
+        if self._process is None:
+            return None
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def stop(self, timeout_s: float = 20) -> int | None:
+        """Ends the program and everything that it started; returns its exit code.
+
+        SIGTERM first; what is left after `timeout_s` seconds, or at a second Ctrl-C, is killed.
+        """
+        if self._process is None:
+            return None
+        try:
+            if self._process.poll() is None:
+                self._process.terminate()
+                self.wait(timeout_s)
+            self._wait_for_family(_FAMILY_GRACE_S)
+        finally:
+            self._signal_family(signal.SIGKILL)
+            self._process.wait()
+            self._group = 0  # the number may soon be somebody else's
+        return self._process.returncode
+
+    def _wait_for_family(self, timeout_s: float) -> None:
+        """Gives what the ended program started (Spark's JVM, say) time to end and to clean up, too."""
+        end = time.monotonic() + timeout_s
+        while self._process and self._process.poll() is not None and time.monotonic() < end:
+            if not self._signal_family(0):
+                return
+            time.sleep(_POLL_S)
+
+    def _signal_family(self, number: int) -> bool:
+        """Signals all processes of the session's group; returns whether there were any."""
+        if not self._group:
+            return False
+        try:
+            os.killpg(self._group, number)
+        except (ProcessLookupError, PermissionError):  # macOS gives the latter for a group of zombies
+            return False
+        return True
+
+    def __enter__(self) -> Child:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def _die_with_us() -> list[str]:
+    """Words before a command that make the kernel send it SIGTERM when we are gone, where that can be had."""
+    setpriv = shutil.which("setpriv")
+    if setpriv is None or threading.current_thread() is not threading.main_thread():
+        return []
+    return [setpriv, "--pdeathsig", "TERM", "--"]
+
+
+@contextmanager
+def stop_signals() -> Iterator[None]:
+    """Within it SIGTERM and SIGHUP do what Ctrl-C does: raise KeyboardInterrupt, so that all is cleaned up.
+
+    Call it in the main thread.
+    """
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    wanted = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in wanted}  # ignored ones: nohup meant it
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,80 @@
+"""The metrics of the running filter, the same names and labels in every mode. No Spark here."""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Gauge
+
+from fraud_filter.metrics import Registry
+from fraud_filter.progress import Offsets, Progress
+
+_LABELS = ("mode", "query")
+
+
+class FilterMetrics:
+    """What the filter says of itself, labelled with the execution mode and the name of the query.
+
+    A value that is not known has no series: an absent offset is not offset 0.
+    """
+
+    def __init__(self, registry: Registry, *, mode: str, query: str, topic: str) -> None:
+        self._values = (mode, query)
+        self._topic = topic
+
+        def gauge(name: str, text: str, *more: str) -> Gauge:
+            return Gauge(f"fraud_filter_{name}", text, (*_LABELS, *more), registry=registry)
+
+        def counter(name: str, text: str) -> Counter:
+            made = Counter(f"fraud_filter_{name}", text, _LABELS, registry=registry)
+            made.labels(*self._values)  # there from the start, so that the first increase shows
+            return made
+
+        by_partition = ("topic", "partition")
+        self._up = gauge("up", "1 while the query is active, else 0.")
+        self._healthy = gauge("healthy", "1 while the query is active and keeps up, 0 while it is stalled.")
+        self._commits = counter("commits_total", "Micro-batches, real-time batches or epochs committed.")
+        self._rows = counter("input_records_total", "Records read from the input topic, by committed offsets.")
+        self._restarts = counter("restarts_total", "Restarts of the query after a failure.")
+        self._rate = gauge("input_records_per_second", "Rate of the input records of the newest commit.")
+        self._phase = gauge("phase_duration_seconds", "Duration of a phase of the newest batch.", "phase")
+        self._committed = gauge("committed_offset", "Next offset to read after the newest commit.", *by_partition)
+        self._latest = gauge("latest_offset", "End offset of the input partition.", *by_partition)
+        self._lag = gauge("consumer_lag_records", "End offset minus committed offset.", *by_partition)
+        self._last = gauge("last_progress_timestamp_seconds", "Time of the newest commit.")
+        self._needed = gauge("task_slots_needed", "Task slots that the mode needs for good: one a partition, or 0.")
+        self._granted = gauge("task_slots_granted", "Task slots that the application was granted.")
+        self._up.labels(*self._values).set(0)
+        self._healthy.labels(*self._values).set(0)
+
+    def set_up(self, up: bool, healthy: bool) -> None:
+        """Whether the query is active, and whether it keeps up."""
+        self._up.labels(*self._values).set(up)
+        self._healthy.labels(*self._values).set(up and healthy)
+
+    def set_slots(self, needed: int, granted: int) -> None:
+        """Task slots needed and granted."""
+        self._needed.labels(*self._values).set(needed)
+        self._granted.labels(*self._values).set(granted)
+
+    def count_restart(self) -> None:
+        """The query was started again after a failure."""
+        self._restarts.labels(*self._values).inc()
+
+    def observe(self, progress: Progress, commits: int) -> None:
+        """A newer commit was seen; `commits` is how many there were since the last one."""
+        self._commits.labels(*self._values).inc(commits)
+        self._rows.labels(*self._values).inc(max(progress.rows, 0))
+        self._last.labels(*self._values).set(progress.at)
+        if progress.rows_per_second is not None:
+            self._rate.labels(*self._values).set(progress.rows_per_second)
+        for phase, seconds in progress.durations_s.items():
+            self._phase.labels(*self._values, phase).set(seconds)
+
+    def set_offsets(self, committed: Offsets, latest: Offsets) -> None:
+        """Committed and end offsets by partition; the lag of those partitions that both name."""
+        for number, offset in committed.items():
+            self._committed.labels(*self._values, self._topic, str(number)).set(offset)
+        for number, offset in latest.items():
+            self._latest.labels(*self._values, self._topic, str(number)).set(offset)
+            if number in committed:
+                lag = max(0, offset - committed[number])
+                self._lag.labels(*self._values, self._topic, str(number)).set(lag)

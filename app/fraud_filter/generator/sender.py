@@ -1,0 +1,234 @@
+"""Sends the records of a source to Kafka when they are due: an open loop that no broker slows down."""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from hdrh.histogram import HdrHistogram
+
+from fraud_filter.config import Settings
+from fraud_filter.errors import UsageError
+from fraud_filter.generator.report import LATE_MS, Lateness, Report
+from fraud_filter.generator.source import Batch, Source
+from fraud_filter.kafka_client import librdkafka_config
+
+#: Header of every generated record: when it was due, in microseconds since 1970, as decimal ASCII. A latency
+#: measured from there includes what the sender was late (no coordinated omission).
+HEADER_GENERATED_AT = "generated.at"
+
+#: From the call of `run` to the first due record: long enough to have it made by then.
+_LEAD_S = 0.2
+#: Shortest sleep: at 5,000/s one wake-up then serves three payments, for a fraction of the CPU time.
+_SHORTEST_SLEEP_S = 0.0005
+#: Longest sleep and wait: a stop is noticed and delivery errors are collected that often.
+_LONGEST_SLEEP_S = 0.1
+
+
+@dataclass
+class _Tally:
+    """What has happened so far."""
+
+    sent: int = 0
+    failed: int = 0
+    error: str | None = None
+    flagged: int | None = 0
+    malformed: int = 0
+    late: int = 0
+    first_due_s: float = 0.0
+    last_due_s: float = 0.0
+    last_sent_s: float = 0.0
+    # One microsecond to one day, three digits.
+    lateness_us: Any = field(default_factory=lambda: HdrHistogram(1, 86_400_000_000, 3))
+
+    def fail(self, error: KafkaError) -> None:
+        self.failed += 1
+        self.error = self.error or error.str()
+
+
+class Sender:
+    """Sends a source's records to the input topic and reports. One object is one run.
+
+    >>> report = Sender(settings, MadePayments.for_settings(settings, Steady(100), seed=1), count=500).run()
+    """
+
+    def __init__(
+        self, settings: Settings, source: Source, *, count: int | None = None, seconds: float | None = None
+    ) -> None:
+        """Connects to the brokers.
+
+        Args:
+            settings: brokers and input topic.
+            source: what to send; ends the run when it ends.
+            count: most records to send.
+            seconds: nothing that is due later than this after the start is sent.
+
+        Raises:
+            UsageError: `count` or `seconds` is not above 0, no broker answers within `kafka_timeout_s` seconds,
+                or the input topic does not exist.
+        """
+        if count is not None and count < 1:
+            raise UsageError(f"--count {count} is not accepted: give a number of payments, at least 1")
+        if seconds is not None and not seconds > 0:
+            raise UsageError(f"--seconds {seconds:g} is not accepted: give seconds above 0")
+        self._source = source
+        self._count = count
+        self._seconds = seconds
+        self._topic = settings.input_topic
+        self._timeout_s = settings.kafka_timeout_s
+        self._tally = _Tally()
+        self._producer = _connect(settings, self._on_delivery_error)
+
+    @property
+    def sent(self) -> int:
+        """Records handed to the Kafka client so far; may be read from another thread."""
+        return self._tally.sent
+
+    def run(self, stop: threading.Event | None = None) -> Report:
+        """Sends until the source, the count or the time ends, or `stop` is set; waits for the deliveries.
+
+        What the brokers have not confirmed `kafka_timeout_s` seconds after the last record counts as failed.
+
+        Raises:
+            UsageError: the source can't go on (a wrong row of a file); earlier records are delivered.
+        """
+        stop = stop or threading.Event()
+        began_s = time.perf_counter()
+        start_s = began_s + _LEAD_S
+        start_us = time.time_ns() // 1000 + round(_LEAD_S * 1e6)
+        try:
+            self._send_all(self._source.batches(start_us // 1000), start_s, start_us, stop)
+        finally:
+            unconfirmed = self._producer.flush(self._timeout_s)
+            self._tally.failed += unconfirmed
+            if unconfirmed:
+                self._producer.purge()  # or the client would go on trying for as long as this process lives
+        return self._report(time.perf_counter() - began_s)
+
+    def _send_all(self, batches: Iterator[Batch], start_s: float, start_us: int, stop: threading.Event) -> None:
+        for batch in batches:
+            size = self._allowed(batch)
+            if not self._send(batch.first(size), start_s, start_us, stop):
+                return
+            if size < len(batch.values) or self._tally.sent == self._count:
+                return
+
+    def _allowed(self, batch: Batch) -> int:
+        """How many records of the batch the count and the time still allow."""
+        size = len(batch.values)
+        if self._count is not None:
+            size = min(size, self._count - self._tally.sent)
+        if self._seconds is not None:
+            size = min(size, int(np.searchsorted(batch.due_s, self._seconds)))
+        return size
+
+    def _send(self, batch: Batch, start_s: float, start_us: int, stop: threading.Event) -> bool:
+        """Sends the records as they become due; returns False when it was stopped before the last one."""
+        due_s: list[float] = batch.due_s.tolist()
+        stamps = [b"%d" % stamp for stamp in (start_us + batch.due_s * 1e6).astype(np.int64).tolist()]
+        done = 0
+        while done < len(due_s) and not stop.is_set():
+            self._producer.poll(0)
+            now_s = time.perf_counter() - start_s
+            if due_s[done] > now_s:
+                time.sleep(min(max(due_s[done] - now_s, _SHORTEST_SLEEP_S), _LONGEST_SLEEP_S))
+                continue
+            for index in range(done, bisect_right(due_s, now_s, done)):
+                if not self._produce(batch.keys[index], batch.values[index], stamps[index], stop):
+                    break
+                self._note(due_s[index], time.perf_counter() - start_s)
+                done = index + 1
+        if batch.flagged is None or self._tally.flagged is None:
+            self._tally.flagged = None
+        else:
+            self._tally.flagged += int(batch.flagged[:done].sum())
+        self._tally.malformed += int(batch.malformed[:done].sum())
+        return done == len(due_s)
+
+    def _produce(self, key: bytes | None, value: bytes | None, stamp: bytes, stop: threading.Event) -> bool:
+        """Hands one record to the client, waiting while its queue is full; False when stopped meanwhile."""
+        while True:
+            try:
+                self._producer.produce(self._topic, value, key, headers=[(HEADER_GENERATED_AT, stamp)])
+            except BufferError:
+                if stop.is_set():
+                    return False
+                self._producer.poll(_LONGEST_SLEEP_S)
+            except KafkaException as error:  # refused by the client, such as a record that is too large
+                self._tally.fail(error.args[0])
+                return True
+            else:
+                return True
+
+    def _note(self, due_s: float, sent_s: float) -> None:
+        tally = self._tally
+        late_us = (sent_s - due_s) * 1e6
+        tally.lateness_us.record_value(max(1, round(late_us)))
+        tally.late += late_us > LATE_MS * 1000
+        if tally.sent == 0:
+            tally.first_due_s = due_s
+        tally.last_due_s, tally.last_sent_s = due_s, sent_s
+        tally.sent += 1
+
+    def _on_delivery_error(self, error: KafkaError, message: Message) -> None:  # noqa: ARG002
+        self._tally.fail(error)
+
+    def _report(self, duration_s: float) -> Report:
+        tally = self._tally
+        histogram = tally.lateness_us
+        return Report(
+            topic=self._topic,
+            seed=self._source.seed,
+            duration_s=duration_s,
+            intended_rate=_rate(tally.sent, tally.last_due_s - tally.first_due_s),
+            kept_rate=_rate(tally.sent, tally.last_sent_s - tally.first_due_s),
+            sent=tally.sent,
+            delivered=tally.sent - tally.failed,
+            failed=tally.failed,
+            error=tally.error or (f"not confirmed within {self._timeout_s:g} s" if tally.failed else None),
+            flagged=tally.flagged,
+            malformed=tally.malformed,
+            late=tally.late,
+            lateness_ms=Lateness(
+                p50=histogram.get_value_at_percentile(50) / 1000,
+                p99=histogram.get_value_at_percentile(99) / 1000,
+                max=histogram.get_max_value() / 1000,
+            ),
+        )
+
+
+def _rate(count: int, interval_s: float) -> float | None:
+    return (count - 1) / interval_s if count > 1 and interval_s > 0 else None
+
+
+def _connect(settings: Settings, on_error: Any) -> Any:
+    """A producer that confirms nothing but errors, and has seen the topic."""
+    servers = settings.kafka_bootstrap_servers
+    config = librdkafka_config(settings) | {
+        "enable.idempotence": True,  # a retry neither doubles nor reorders payments
+        "linger.ms": 0,
+        "partitioner": "murmur2_random",  # the Java clients' choice of partition for a key
+        "delivery.timeout.ms": 120_000,  # the Java clients' default: a broker's restart is sat out
+        "delivery.report.only.error": True,  # 5,000 Python calls a second saved
+        "on_delivery": on_error,
+    }
+    try:
+        producer = Producer(config)
+        topics = producer.list_topics(timeout=settings.kafka_timeout_s).topics
+    except KafkaException as error:
+        raise UsageError(
+            f"setting kafka_bootstrap_servers (KAFKA_BOOTSTRAP_SERVERS): no Kafka broker answered at "
+            f"{servers!r} within {settings.kafka_timeout_s:g} s: {error.args[0].str()}"
+        ) from None
+    if settings.input_topic not in topics:
+        raise UsageError(
+            f"setting input_topic (FRAUD_INPUT_TOPIC): {settings.input_topic!r} does not exist at {servers}; "
+            "create it with `fraud-filter topics`"
+        )
+    return producer

@@ -1,0 +1,122 @@
+"""The four execution modes, as one table. A mode is data: adding one is adding one value here.
+
+Sources of the facts: Spark guide, "Structured Streaming Performance Tips" (asynchronous progress tracking,
+continuous processing) and "Real-time mode"; the measured ones are explained in docs/modes.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fraud_filter.config import ModeName, Settings, SinkName, SourceName
+
+Options = Callable[[Settings], dict[str, str]]
+
+
+#: Continuous Processing, "Supported Queries": only map-like operations.
+_MAP_LIKE = frozenset({"Project", "Filter"})
+#: Real-time Mode, "Supported Queries": stateless queries, unions and stream-static joins.
+_STATELESS = _MAP_LIKE | {"Union", "Join", "Generate", "EventTimeWatermark"}
+
+
+def _none(_: Settings) -> dict[str, str]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How one execution mode runs the query.
+
+    `trigger` gives the arguments of `DataStreamWriter.trigger`; `query_options`, `source_options` and `session_conf`
+    give what the mode adds to the query, to Spark's Kafka source and to the Spark session. `holds_tasks`: one task
+    per input partition runs for ever, so each partition needs a task slot of its own. `sends_progress`: Spark reports
+    its progress to listeners. `operators` are the logical
+    operators that the mode runs, None for all of them. `engine_guarantee` is the
+    processing guarantee; into Kafka every mode delivers at-least-once.
+    """
+
+    name: ModeName
+    idea: str
+    trigger: Options
+    holds_tasks: bool
+    sends_progress: bool
+    engine_guarantee: str
+    sources: frozenset[SourceName]
+    sinks: frozenset[SinkName]
+    operators: frozenset[str] | None = None
+    output_mode: str = "append"
+    query_options: Options = _none
+    source_options: Options = _none
+    session_conf: dict[str, str] = field(default_factory=dict)
+    delivery_guarantee: str = "at-least-once"
+
+
+def _batch_limit(settings: Settings) -> dict[str, str]:
+    limit = settings.max_offsets_per_trigger
+    return {"maxOffsetsPerTrigger": str(limit)} if limit else {}
+
+
+def _micro_batch(settings: Settings) -> dict[str, str]:
+    return {"processingTime": settings.micro_batch_interval}
+
+
+MODES: dict[ModeName, Mode] = {
+    mode.name: mode
+    for mode in (
+        Mode(
+            name="micro-batch",
+            idea="plan, log, run and commit one bounded batch after the other",
+            trigger=_micro_batch,
+            holds_tasks=False,
+            sends_progress=True,
+            engine_guarantee="exactly-once",
+            sources=frozenset({"kafka", "rate"}),
+            sinks=frozenset({"kafka", "console", "memory"}),
+            source_options=_batch_limit,
+        ),
+        Mode(
+            name="async-progress",
+            idea="micro-batches whose offset and commit logs are written off the critical path",
+            trigger=_micro_batch,
+            holds_tasks=False,
+            sends_progress=True,
+            engine_guarantee="at-least-once",
+            sources=frozenset({"kafka", "rate"}),
+            sinks=frozenset({"kafka"}),
+            query_options=lambda settings: {
+                "asyncProgressTrackingEnabled": "true",
+                "asyncProgressTrackingCheckpointIntervalMs": str(settings.async_progress_interval_ms),
+            },
+            source_options=_batch_limit,
+        ),
+        Mode(
+            name="continuous",
+            idea="one long task per Kafka partition; epochs are checkpoints, not batches",
+            trigger=lambda settings: {"continuous": settings.continuous_interval},
+            holds_tasks=True,
+            sends_progress=False,  # SPARK-23887
+            engine_guarantee="at-least-once",
+            sources=frozenset({"kafka", "rate"}),
+            sinks=frozenset({"kafka", "console", "memory"}),
+            operators=_MAP_LIKE,
+            # The reader asks for the partition's end offset after each fetch, on the connection that the next
+            # long-polling fetch already blocks: a record would wait for its successor.
+            source_options=lambda settings: {
+                "kafka.fetch.max.wait.ms": str(settings.continuous_fetch_max_wait_ms),
+            },
+        ),
+        Mode(
+            name="real-time",
+            idea="long batches through which records stream one by one",
+            trigger=lambda settings: {"realTime": settings.real_time_duration},
+            holds_tasks=True,
+            sends_progress=True,  # at each batch end only
+            engine_guarantee="exactly-once",
+            output_mode="update",
+            sources=frozenset({"kafka"}),
+            sinks=frozenset({"kafka", "console"}),
+            operators=_STATELESS,
+        ),
+    )
+}

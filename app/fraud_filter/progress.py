@@ -1,0 +1,140 @@
+"""What a running query has done: listener events and epoch commits become `Progress`. Spark's types stop here.
+
+Micro-batch, async-progress and real-time mode send progress events (real-time at batch ends only). Continuous mode
+sends none at all (SPARK-23887); there the epochs that the driver commits to the checkpoint say the same.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+Offsets = dict[int, int]
+Report = Callable[["Progress"], None]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One finished batch or epoch.
+
+    `number` is the batch or epoch id; offsets are those of the input topic by partition, the end one past the last
+    record; `rows` counts the input records; `durations_s` gives seconds by phase, as far as the engine tells;
+    `at` is the time of the commit in seconds since 1970.
+    """
+
+    number: int
+    start: Offsets
+    end: Offsets
+    rows: int
+    at: float
+    rows_per_second: float | None = None
+    durations_s: dict[str, float] = field(default_factory=dict)
+
+
+def listener(report: Report, topic: str) -> StreamingQueryListener:
+    """A listener that reports each progress event of a query that reads `topic`."""
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    class _Listener(StreamingQueryListener):
+        def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's interface
+            pass
+
+        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+            report(from_event(json.loads(event.progress.json), topic))
+
+        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+            pass
+
+        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+            pass
+
+    return _Listener()
+
+
+def from_event(event: dict[str, Any], topic: str) -> Progress:
+    """A StreamingQueryProgress, as the JSON object that Spark makes of it (Spark guide, "Monitoring")."""
+    source = event["sources"][0] if event["sources"] else {}
+    rate = event.get("processedRowsPerSecond")
+    return Progress(
+        number=int(event["batchId"]),
+        start=_offsets(source.get("startOffset"), topic),
+        end=_offsets(source.get("endOffset"), topic),
+        rows=int(event.get("numInputRows", 0)),
+        rows_per_second=float(rate) if isinstance(rate, int | float) else None,
+        durations_s={phase: ms / 1000 for phase, ms in event.get("durationMs", {}).items()},
+        at=datetime.fromisoformat(event["timestamp"].replace("Z", "+00:00")).timestamp()
+        + event.get("durationMs", {}).get("triggerExecution", 0) / 1000,
+    )
+
+
+def _offsets(value: Any, topic: str) -> Offsets:
+    """Kafka offsets of one topic; none for another source, or before the first record."""
+    if not isinstance(value, dict):
+        return {}
+    by_partition = value.get(topic)
+    return {int(number): int(at) for number, at in by_partition.items()} if isinstance(by_partition, dict) else {}
+
+
+class CheckpointReader:
+    """Reads committed offsets from a checkpoint, on any Hadoop file system.
+
+    `offsets/N` holds the end offsets of batch or epoch N, `commits/N` exists when it is committed. Both are written by
+    the driver.
+    """
+
+    def __init__(self, spark: SparkSession, checkpoint: str, topic: str) -> None:
+        jvm: Any = spark._jvm
+        session: Any = spark._jsparkSession
+        self._jvm = jvm
+        self._root = jvm.org.apache.hadoop.fs.Path(checkpoint)
+        self._files = self._root.getFileSystem(session.sessionState().newHadoopConf())
+        self._topic = topic
+        self._last: Progress | None = None
+
+    def newest(self) -> Progress | None:
+        """The newest committed batch or epoch; None when there is none. `rows` and `start` count from the last call."""
+        committed = max(self._numbers("commits"), default=None)
+        if committed is None or (self._last and committed <= self._last.number):
+            return self._last
+        end = self._read(committed)
+        if end is None:
+            return self._last
+        start = self._last.end if self._last else {}
+        rows = sum(end[number] - start.get(number, end[number]) for number in end)
+        self._last = Progress(committed, start, end, rows, time.time())
+        return self._last
+
+    def _numbers(self, log: str) -> Iterator[int]:
+        path = self._jvm.org.apache.hadoop.fs.Path(self._root, log)
+        if self._files.exists(path):
+            for status in self._files.listStatus(path):
+                name = str(status.getPath().getName())
+                if name.isdigit():
+                    yield int(name)
+
+    def _read(self, number: int) -> Offsets | None:
+        path = self._jvm.org.apache.hadoop.fs.Path(self._root, f"offsets/{number}")
+        if not self._files.exists(path):  # removed between the two looks: a newer one is there
+            return None
+        stream = self._files.open(path)
+        try:
+            text = str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+        return parse_offsets(text, self._topic)
+
+
+def parse_offsets(text: str, topic: str) -> Offsets | None:
+    """The offsets of `topic` in an offset-log entry: a version line, a metadata line, then a line a source."""
+    lines = text.splitlines()
+    if len(lines) < 3 or not lines[2].startswith("{"):
+        return None
+    return _offsets(json.loads(lines[2]), topic)

@@ -1,0 +1,114 @@
+"""The filter itself: source -> parse -> rules -> route -> sink, as Spark SQL expressions. Knows no trigger.
+
+Everything here is a column expression that Spark compiles; no Python runs per record.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from fraud_filter import schema as layout
+from fraud_filter.config import Settings
+from fraud_filter.rules import Rule, RuleSet
+from fraud_filter.schema import PaymentSchema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+#: The parser's marker for a record that does not fit (from_json option columnNameOfCorruptRecord).
+_CORRUPT = "_corrupt_record"
+#: Microseconds, so that a payment's time is written as it was read.
+_TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+
+
+def decide(records: DataFrame, schema: PaymentSchema, rules: RuleSet, settings: Settings) -> DataFrame:
+    """Routes each record: a flagged payment, a rejected record, or nothing.
+
+    Args:
+        records: columns `_key`, `_value` (binary), `_topic`, `_partition`, `_offset`, `_timestamp`, as `sources` gives
+            them (the leading underscore keeps them apart from the payment's own fields).
+
+    Returns:
+        Columns `key`, `value`, `topic`, `headers`, as Spark's Kafka sink takes them; one row a written record.
+    """
+    judged = judge(records, schema, rules)
+    is_rejected = F.col("_reason").isNotNull()
+    return judged.where(is_rejected | (F.size("_rules") > 0)).select(
+        F.col("_key").alias("key"),
+        F.when(is_rejected, F.col("_value")).otherwise(_flagged_json(schema).cast("binary")).alias("value"),
+        F.when(is_rejected, F.lit(settings.rejected_topic)).otherwise(F.lit(settings.flagged_topic)).alias("topic"),
+        F.when(is_rejected, _headers(F.col("_reason"))).otherwise(_headers(None)).alias("headers"),
+    )
+
+
+def judge(records: DataFrame, schema: PaymentSchema, rules: RuleSet) -> DataFrame:
+    """The records with the payment's fields, `_reason` (why it can't be judged, or null) and `_rules` (the matched)."""
+    parsed = records.select("*", _parse(schema).alias("_payment"))
+    payment = (F.col(f"_payment.`{field.name}`").alias(field.name) for field in schema.fields)
+    named = parsed.select(*records.columns, _reject_reason(schema).alias("_reason"), *payment)
+    return named.select("*", _matched_rules(rules).alias("_rules"))
+
+
+def rule_column(rule: Rule) -> Column:
+    """The rule as a boolean column over the payment's fields; null counts as no match."""
+    if rule.when is not None:
+        return F.expr(rule.when)
+    return F.col(f"`{rule.column}`").cast("string").isin(list(rule.ids))
+
+
+def _parse(schema: PaymentSchema) -> Column:
+    ddl = f"{schema.ddl}, `{_CORRUPT}` STRING"
+    return F.from_json(F.col("_value").cast("string"), ddl, {"columnNameOfCorruptRecord": _CORRUPT})
+
+
+def _reject_reason(schema: PaymentSchema) -> Column:
+    """Why a record can't be judged, or null. The second parse runs for such records alone."""
+    fields = {field.name: F.col(f"_payment.`{field.name}`") for field in schema.fields}
+    present = F.from_json(F.col("_value").cast("string"), "MAP<STRING, STRING>")
+    wrong = F.concat_ws(
+        ",",
+        *(F.when(column.isNull() & present[name].isNotNull(), F.lit(name)) for name, column in fields.items()),
+    )
+    missing = F.concat_ws(",", *(F.when(fields[name].isNull(), F.lit(name)) for name in schema.required))
+    is_missing = reduce(
+        lambda one, other: one | other, (fields[name].isNull() for name in schema.required), F.lit(False)
+    )
+    return (
+        F.when(F.col("_payment").isNull(), F.lit(layout.REASON_EMPTY))
+        .when(
+            F.col(f"_payment.{_CORRUPT}").isNotNull(),
+            F.when(wrong == "", F.lit(layout.REASON_MALFORMED)).otherwise(
+                F.concat(F.lit(f"{layout.REASON_WRONG_TYPE}: "), wrong)
+            ),
+        )
+        .when(is_missing, F.concat(F.lit(f"{layout.REASON_MISSING}: "), missing))
+    )
+
+
+def _matched_rules(rules: RuleSet) -> Column:
+    names = (F.when(rule_column(rule), F.lit(rule.name)) for rule in rules.rules)
+    return F.array_compact(F.array(*names))
+
+
+def _flagged_json(schema: PaymentSchema) -> Column:
+    fields = [F.col(f"`{field.name}`") for field in schema.fields]
+    payment = F.struct(*fields, F.col("_rules").alias(layout.RULES_FIELD))
+    return F.to_json(payment, {"timestampFormat": _TIMESTAMP_FORMAT})
+
+
+def _headers(reason: Column | None) -> Column:
+    """Where the payment was read, as Kafka headers; the timestamp in milliseconds since 1970."""
+    texts = {
+        layout.HEADER_TOPIC: F.col("_topic"),
+        layout.HEADER_PARTITION: F.col("_partition").cast("string"),
+        layout.HEADER_OFFSET: F.col("_offset").cast("string"),
+        layout.HEADER_TIMESTAMP: F.unix_millis("_timestamp").cast("string"),
+    }
+    if reason is not None:
+        texts[layout.HEADER_REASON] = reason
+    return F.array(
+        *(F.struct(F.lit(key).alias("key"), text.cast("binary").alias("value")) for key, text in texts.items())
+    )

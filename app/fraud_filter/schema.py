@@ -1,0 +1,104 @@
+"""What a payment looks like (`payment.ddl`) and how records are laid out on the topics. Knows no Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlglot
+from sqlglot import exp
+
+from fraud_filter.errors import UsageError
+
+#: Headers of every written record: where the payment was read, as decimal text. The timestamp is the append time
+#: of the payment on the broker's clock, in milliseconds since 1970 (LogAppendTime).
+HEADER_TOPIC = "source.topic"
+HEADER_PARTITION = "source.partition"
+HEADER_OFFSET = "source.offset"
+HEADER_TIMESTAMP = "source.timestamp"
+#: Header of rejected records: why, one of the REASON_* values, the last two followed by ": " and field names.
+HEADER_REASON = "reject.reason"
+
+REASON_EMPTY = "empty-record"
+REASON_MALFORMED = "malformed-json"
+REASON_MISSING = "missing-field"
+REASON_WRONG_TYPE = "wrong-type"
+
+#: Field of a flagged record's JSON that names the matched rules, in the order of the rules file.
+RULES_FIELD = "rules"
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a payment: name, Spark SQL type (type names in upper case), whether a payment must carry it."""
+
+    name: str
+    type: str
+    required: bool
+
+
+@dataclass(frozen=True)
+class PaymentSchema:
+    """The fields of a payment, in the order of the file."""
+
+    fields: tuple[Field, ...]
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Names of the fields that a payment must carry."""
+        return tuple(field.name for field in self.fields if field.required)
+
+    @property
+    def ddl(self) -> str:
+        """The schema for `from_json`: all fields nullable, so that an absent one gives null and not an error."""
+        return ", ".join(f"`{field.name}` {field.type}" for field in self.fields)
+
+
+def load_schema(path: Path) -> PaymentSchema:
+    """Reads a file of Spark DDL columns, such as `amount DOUBLE NOT NULL, merchant STRING`.
+
+    Raises:
+        UsageError: the file can't be read, is not DDL, or names a field twice or by a reserved name.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"setting payment_schema: {path} can't be read: {error}") from None
+    try:
+        table = sqlglot.parse_one(f"CREATE TABLE payment (\n{text}\n)", dialect="spark")
+    except sqlglot.errors.ParseError as error:
+        detail = error.errors[0]
+        raise UsageError(
+            f"setting payment_schema: {path}, line {detail['line'] - 1}, near {detail['highlight']!r}: not a Spark "
+            "DDL column list; give it as `amount DOUBLE NOT NULL, merchant STRING`"
+        ) from None
+    columns = list(table.this.expressions) if isinstance(table.this, exp.Schema) else []
+    if not columns or not all(isinstance(column, exp.ColumnDef) and column.kind for column in columns):
+        raise UsageError(
+            f"setting payment_schema: {path} must hold a Spark DDL column list such as "
+            "`amount DOUBLE NOT NULL, merchant STRING`"
+        )
+    fields = tuple(
+        Field(
+            name=column.name,
+            type=column.kind.sql(dialect="spark"),
+            required=column.find(exp.NotNullColumnConstraint) is not None,
+        )
+        for column in columns
+    )
+    _check_names(path, fields)
+    return PaymentSchema(fields)
+
+
+def _check_names(path: Path, fields: tuple[Field, ...]) -> None:
+    seen: set[str] = set()
+    for field in fields:
+        name = field.name.lower()  # Spark resolves column names without regard to case
+        if name in seen:
+            raise UsageError(f"setting payment_schema: {path} names the field {field.name!r} twice")
+        if name == RULES_FIELD or name.startswith("_"):
+            raise UsageError(
+                f"setting payment_schema: {path}: the field name {field.name!r} is reserved (the filter adds "
+                f"{RULES_FIELD!r} to flagged payments and uses names that begin with '_' itself)"
+            )
+        seen.add(name)

@@ -1,0 +1,110 @@
+"""The Spark session of the filter: where it runs, which jars it needs, how it logs."""
+
+from __future__ import annotations
+
+import logging
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fraud_filter.config import HOME, Settings
+from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.modes import Mode
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: What the filter needs of every session, whatever the mode.
+_FILTER_CONF = {
+    # One bad record must not stop the query: a division by zero or a failed cast in a rule gives null.
+    "spark.sql.ansi.enabled": "false",
+    # Rules on hours and days mean the same on every machine.
+    "spark.sql.session.timeZone": "UTC",
+    # Spark switches it off for streaming queries with a warning at each batch.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Pushed below the projections, the filter on the rules would repeat the JSON parser once for each use of a field,
+    # and a filter shares no common subexpressions: dozens of parses a payment instead of one.
+    "spark.sql.optimizer.excludedRules": (
+        "org.apache.spark.sql.catalyst.optimizer.PushDownPredicates,"
+        "org.apache.spark.sql.catalyst.optimizer.PushPredicateThroughNonJoin"
+    ),
+}
+
+
+def start(settings: Settings, mode: Mode | None = None) -> SparkSession:
+    """Starts Spark at `settings.spark_master`.
+
+    Args:
+        mode: the execution mode, whose session settings are added; None for a session that runs no query.
+
+    Raises:
+        FraudFilterError: Spark does not start, or the master does not answer.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    logging.getLogger("SQLQueryContextLogger").disabled = True  # repeats each error as JSON with a stack trace
+    if settings.spark_master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # no port of a local run is open to the network
+    conf = SparkConf().setMaster(settings.spark_master).setAppName(settings.query_name)
+    conf.setAll(list(_conf(settings, mode).items()))
+    try:
+        # A session of its own: a signal to our process group must reach Java through us, after the query's stop.
+        gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
+    except PySparkRuntimeError as error:
+        raise FraudFilterError(f"Java does not start: {error}; is Java 17 or 21 in JAVA_HOME or on the PATH?") from None
+    try:
+        # In the main thread PySpark would put a handler of its own on SIGINT, which cuts calls to Java short.
+        with ThreadPoolExecutor(1) as aside:
+            return aside.submit(lambda: SparkSession(SparkContext(conf=conf, gateway=gateway))).result()
+    except Exception as error:
+        gateway.shutdown()
+        reason = _java_reason(error)
+        if reason is None:
+            raise
+        raise UsageError(
+            f"setting spark_master (--spark-master, SPARK_MASTER): no session at {settings.spark_master!r}: {reason}"
+        ) from None
+
+
+def _java_reason(error: Exception) -> str | None:
+    from py4j.protocol import Py4JJavaError
+
+    if isinstance(error, Py4JJavaError):
+        return str(error.java_exception.getMessage()).splitlines()[0]
+    return None
+
+
+def _conf(settings: Settings, mode: Mode | None) -> dict[str, str]:
+    log4j = HOME / "spark/conf/log4j2.properties"
+    conf = {
+        **_FILTER_CONF,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
+        "spark.ui.enabled": str(settings.ui_port > 0).lower(),
+        # The query's own stop is bounded by this; the supervisor ends the process when that is not enough.
+        "spark.sql.streaming.stopTimeout": f"{round(settings.stop_timeout_s * 1000)}ms",
+    }
+    if settings.ui_port:
+        conf["spark.ui.port"] = str(settings.ui_port)
+    if mode is not None:
+        conf |= mode.session_conf
+        if "kafka" in (settings.source, settings.sink):
+            jars = connector_jars()
+            if jars:
+                conf["spark.jars"] = ",".join(map(str, jars))
+    return conf | settings.spark_conf
+
+
+def connector_jars() -> list[Path]:
+    """Jars of Spark's Kafka connector; empty where they already lie beside Spark's own, as in the Spark image."""
+    import pyspark
+
+    if any((Path(pyspark.__file__).parent / "jars").glob("spark-sql-kafka-*.jar")):
+        return []
+    from fraud_filter.embedded.jars import resolve_jars
+
+    return resolve_jars(HOME / "spark/jgo.lock.toml")

@@ -1,0 +1,98 @@
+"""The real broker that all embedded tests share, and topics of their own for each test."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka.admin import KafkaAdminClient
+
+from fraud_filter.embedded.broker import Broker
+from fraud_filter.embedded.jars import KAFKA_LOCK, resolve_jars
+from fraud_filter.embedded.java import require_java
+from fraud_filter.embedded.processes import stop_signals
+from fraud_filter.embedded.workspace import Workspace
+from running import Stage
+
+TopicMaker = Callable[..., str]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def java_home() -> Path:
+    """A usable Java, got by the program's own means, in JAVA_HOME for everything that the tests start."""
+    home = require_java()
+    os.environ["JAVA_HOME"] = str(home)
+    return home
+
+
+@pytest.fixture(scope="session")
+def kafka_jars() -> list[Path]:
+    return resolve_jars(KAFKA_LOCK)
+
+
+@pytest.fixture(scope="session")
+def workspace(request: pytest.FixtureRequest) -> Iterator[Workspace]:
+    """Working directory of the run; its logs are kept when a test failed."""
+    with stop_signals(), Workspace("fraud-filter-tests-") as directory:
+        yield directory
+        if request.session.testsfailed:
+            directory.keep_logs()
+
+
+@pytest.fixture(scope="session")
+def broker(workspace: Workspace, java_home: Path, kafka_jars: list[Path]) -> Iterator[Broker]:
+    """One broker for all tests; `broker.address` is its host:port."""
+    with Broker(workspace, java_home=java_home, jars=kafka_jars) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def admin(broker: Broker) -> Iterator[Any]:
+    """A kafka-python admin client of the shared broker."""
+    client = KafkaAdminClient(bootstrap_servers=broker.address)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def topics(admin: Any) -> Iterator[TopicMaker]:
+    """`topics("payments", partitions=2, **config)` creates a topic of a unique name, with LogAppendTime.
+
+    Returns the name. Topic settings are given with `_` for `.`. The topics are deleted after the test.
+    """
+    created: list[str] = []
+
+    def create(name: str = "topic", *, partitions: int = 2, **config: str) -> str:
+        topic = f"{name}-{uuid.uuid4().hex[:8]}"
+        configs = {"message.timestamp.type": "LogAppendTime"}
+        configs |= {key.replace("_", "."): value for key, value in config.items()}
+        admin.create_topics({topic: {"num_partitions": partitions, "replication_factor": 1, "configs": configs}})
+        admin.wait_for_topics([topic])
+        created.append(topic)
+        return topic
+
+    yield create
+    if created:
+        admin.delete_topics(created)
+
+
+@pytest.fixture(scope="session")
+def spark(java_home: Path) -> Iterator[Any]:  # noqa: ARG001 - Java must be there first
+    """A local Spark session, set up as the filter sets up its own."""
+    from fraud_filter import session
+    from fraud_filter.config import load
+
+    running = session.start(load({"spark_master": "local[2]"}))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def stage(broker: Broker, topics: TopicMaker, tmp_path: Path) -> Stage:
+    """Topics and a checkpoint of the test's own."""
+    names = (topics("payments"), topics("flagged"), topics("rejected", partitions=1))
+    return Stage(broker.address, *names, directory=tmp_path)

@@ -1,0 +1,104 @@
+"""The filter as a user runs it, and an independent Kafka client (kafka-python) around it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+from fraud_filter.config import Settings, load
+from fraud_filter.embedded.processes import Child
+
+GOOD = {
+    "payment_id": "p1", "card_id": "c1", "amount": 12.5, "currency": "EUR", "merchant": "Corner shop",
+    "merchant_category": "groceries", "country": "DE", "card_country": "DE", "created_at": "2026-03-01T12:00:00Z",
+}  # fmt: skip
+
+
+def payment(payment_id: str, amount: float) -> bytes:
+    """A payment as it stands on the topic; 5000 and more is flagged by the shipped rules."""
+    return json.dumps({**GOOD, "payment_id": payment_id, "amount": amount}).encode()
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Three topics of a test's own, a checkpoint of its own, and the address of the broker."""
+
+    address: str
+    input: str
+    flagged: str
+    rejected: str
+    directory: Path
+
+    def environment(self, **settings: str) -> dict[str, str]:
+        """Environment of a program that works on this stage."""
+        return {
+            "KAFKA_BOOTSTRAP_SERVERS": self.address,
+            "SPARK_MASTER": "local[4]",
+            "FRAUD_INPUT_TOPIC": self.input,
+            "FRAUD_FLAGGED_TOPIC": self.flagged,
+            "FRAUD_REJECTED_TOPIC": self.rejected,
+            "FRAUD_CHECKPOINT": str(self.directory / "checkpoint"),
+            "PYTHONUNBUFFERED": "1",
+            **{f"FRAUD_{name.upper()}": value for name, value in settings.items()},
+        }
+
+    def settings(self) -> Settings:
+        """The same as settings, for what is called in this process."""
+        return load(
+            {
+                "kafka_bootstrap_servers": self.address,
+                "input_topic": self.input,
+                "flagged_topic": self.flagged,
+                "rejected_topic": self.rejected,
+            }
+        )
+
+    def run(self, **settings: str) -> Child:
+        """`fraud-filter run`, not yet started."""
+        log = self.directory / f"run-{uuid.uuid4().hex[:6]}.log"
+        argv = [sys.executable, "-m", "fraud_filter", "run"]
+        return Child("the filter", argv, log=log, env=self.environment(**settings))
+
+    def send(self, values: Iterable[tuple[str, bytes | None]]) -> list[tuple[int, int]]:
+        """Writes (key, value) records; returns partition and offset of each."""
+        producer = KafkaProducer(bootstrap_servers=self.address, acks="all")
+        sent = [producer.send(self.input, key=key.encode(), value=value) for key, value in values]
+        placed = [future.get(timeout=20) for future in sent]
+        producer.close()
+        return [(record.partition, record.offset) for record in placed]
+
+    def written(self) -> dict[str, list[Any]]:
+        """All records of the output topics, by topic."""
+        consumer = KafkaConsumer(bootstrap_servers=self.address, enable_auto_commit=False)
+        partitions = [
+            TopicPartition(topic, number)
+            for topic in (self.flagged, self.rejected)
+            for number in consumer.partitions_for_topic(topic)
+        ]
+        consumer.assign(partitions)
+        consumer.seek_to_beginning()
+        ends = consumer.end_offsets(partitions)
+        found: dict[str, list[Any]] = {self.flagged: [], self.rejected: []}
+        while any(consumer.position(partition) < ends[partition] for partition in partitions):
+            for partition, records in consumer.poll(timeout_ms=500).items():
+                found[partition.topic] += records
+        consumer.close()
+        return found
+
+
+def wait_until(holds: Callable[[], bool], what: str, child: Child, timeout_s: float = 90) -> None:
+    """Waits for a condition while the program runs; fails with the end of its log."""
+    end = time.monotonic() + timeout_s
+    while not holds():
+        child.raise_if_dead()
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {timeout_s} s: {what}; the log ends\n" + "\n".join(child.tail(15)))
+        time.sleep(0.3)

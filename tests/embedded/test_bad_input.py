@@ -1,0 +1,66 @@
+"""Bad input that only a broker or Spark can see: one clear message and exit code 2."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from running import Stage
+
+
+def _refused(stage: Stage, *words: str, **settings: str) -> str:
+    answer = subprocess.run(
+        [sys.executable, "-m", "fraud_filter", *words], capture_output=True, text=True, timeout=60, check=False,
+        env={"PATH": "/usr/bin:/bin", "JAVA_HOME": os.environ["JAVA_HOME"], **stage.environment(**settings)},
+    )  # fmt: skip
+    assert answer.returncode == 2, answer.stderr
+    assert "Traceback" not in answer.stderr
+    lines = [line for line in answer.stderr.splitlines() if line.startswith("fraud-filter:")]
+    assert len(lines) == 1, answer.stderr
+    return lines[0]
+
+
+@pytest.mark.parametrize("verb", ["run", "generate", "probe", "audit"])
+def test_an_unreachable_broker(stage: Stage, verb: str) -> None:
+    with socket.socket() as taken:  # bound and not listening: refuses connections
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        message = _refused(stage, verb, "--kafka-bootstrap-servers", address)
+    assert address in message
+    assert "KAFKA_BOOTSTRAP_SERVERS" in message
+
+
+@pytest.mark.parametrize("verb", ["run", "generate", "probe", "audit"])
+def test_a_missing_topic(stage: Stage, verb: str) -> None:
+    names = {"input_topic": "no-such-a", "flagged_topic": "no-such-b", "rejected_topic": "no-such-c"}
+    message = _refused(stage, verb, **names)
+    assert "no-such-" in message
+    assert "fraud-filter topics" in message
+
+
+def test_rules_that_spark_refuses(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "rules.yml").write_text("rules:\n  - {name: odd, when: amount > rand()}\n")
+    message = _refused(stage, "run", rules=str(tmp_path / "rules.yml"))
+    assert "rules.yml, line 2, rule 'odd': line 1, column 10" in message
+
+
+def test_a_port_in_use(stage: Stage) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert f"port {port}" in _refused(stage, "run", "--ui-port", str(port))
+        assert f"port {port}" in _refused(stage, "probe", "--probe-port", str(port))
+
+
+def test_starting_offsets_that_are_none(stage: Stage) -> None:
+    assert "setting starting_offsets" in _refused(stage, "run", starting_offsets='{"other": {"0": 1}}')
+
+
+def test_the_shortest_real_time_duration(stage: Stage) -> None:
+    message = _refused(stage, "run", mode="real-time", real_time_duration="1 second")
+    assert "real_time_duration" in message

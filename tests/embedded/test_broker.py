@@ -1,0 +1,299 @@
+"""The embedded broker: it answers, it keeps what it is given, and it is gone afterwards, however it ends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, Producer
+from kafka.admin import KafkaAdminClient
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from fraud_filter.embedded import broker as broker_module
+from fraud_filter.embedded.broker import HOST, Broker
+from fraud_filter.embedded.workspace import Workspace
+from fraud_filter.errors import FraudFilterError, UsageError
+
+
+def is_listening(address: str) -> bool:
+    host, port = address.split(":")
+    with socket.socket() as probe:
+        return probe.connect_ex((host, int(port))) == 0
+
+
+@retry(
+    retry=retry_if_exception_type(AssertionError),
+    stop=stop_after_delay(20),
+    wait=wait_fixed(0.1),
+    reraise=True,
+)
+def assert_gone(pids: list[int], address: str) -> None:
+    # Who lost its parent stays a zombie until the init process looks after it: that is no concern of ours.
+    left = [process for process in psutil.process_iter(["status"]) if process.pid in pids]
+    assert all(process.info["status"] == psutil.STATUS_ZOMBIE for process in left)
+    assert not is_listening(address)
+
+
+def write(address: str, topic: str, value: bytes) -> None:
+    producer = Producer({"bootstrap.servers": address})
+    producer.produce(topic, key=b"card-1", value=value)
+    assert producer.flush(10) == 0
+
+
+def read(address: str, topic: str) -> Any:
+    group = uuid.uuid4().hex
+    consumer = Consumer({"bootstrap.servers": address, "group.id": group, "auto.offset.reset": "earliest"})
+    try:
+        consumer.subscribe([topic])
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            record = consumer.poll(1)
+            if record is not None and record.error() is None:
+                return record
+    finally:
+        consumer.close()
+    return None
+
+
+def test_record_goes_in_and_out_with_the_brokers_time(broker: Broker, topics: Any) -> None:
+    topic = topics("payments", partitions=1)
+    before_ms = time.time() * 1000
+    write(broker.address, topic, b"payment")
+    record = read(broker.address, topic)
+    assert (record.key(), record.value()) == (b"card-1", b"payment")
+    kind, timestamp_ms = record.timestamp()
+    assert kind == TIMESTAMP_LOG_APPEND_TIME
+    assert before_ms - 1000 < timestamp_ms < time.time() * 1000 + 1000
+
+
+def test_first_consumer_of_a_group_does_not_wait_for_company(broker: Broker, topics: Any) -> None:
+    topic = topics(partitions=1)
+    write(broker.address, topic, b"x")
+    started = time.monotonic()
+    assert read(broker.address, topic) is not None
+    assert time.monotonic() - started < 3  # Kafka's default delay alone
+
+
+def test_topics_are_not_created_by_a_mistake(broker: Broker, admin: Any) -> None:
+    producer = Producer({"bootstrap.servers": broker.address, "message.timeout.ms": 1500})
+    failures: list[Any] = []
+    producer.produce("mistyped", value=b"x", on_delivery=lambda error, _: failures.append(error))
+    producer.flush(10)
+    assert failures[0] is not None
+    assert "mistyped" not in admin.list_topics()
+
+
+def test_topics_have_the_wanted_partitions_and_settings(topics: Any, admin: Any) -> None:
+    name = topics("wide", partitions=5, retention_ms="60000")
+    assert len(admin.describe_topics([name])[0]["partitions"]) == 5
+    assert name != topics("wide")
+
+
+def test_stopped_broker_is_gone_and_comes_back_with_its_data(java_home: Path, kafka_jars: list[Path]) -> None:
+    with Workspace() as workspace:
+        broker = Broker(workspace, java_home=java_home, jars=kafka_jars)
+        with broker:
+            address, pid = broker.address, broker.child.pid
+            assert pid is not None
+            assert broker.start() is broker, "a running one is left alone"
+            assert broker.child.pid == pid
+            with closing(KafkaAdminClient(bootstrap_servers=address)) as admin:
+                admin.create_topics(["kept"])
+                admin.wait_for_topics(["kept"])
+            write(address, "kept", b"before")
+            broker.stop()
+            assert_gone([pid], address)
+            broker.start()
+            assert broker.address == address
+            assert read(address, "kept").value() == b"before"
+            pid = broker.child.pid
+            assert pid is not None
+        assert_gone([pid], address)
+    assert not workspace.path.exists()
+
+
+def test_broker_that_can_not_start_says_why_and_keeps_its_log(
+    java_home: Path, kafka_jars: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workspace = Workspace()
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "meta.properties").write_text("version=1\nnode.id=7\ncluster.id=somebody-elses\n")
+    broker = Broker(workspace, java_home=java_home, jars=kafka_jars, data_dir=data)
+    started = time.monotonic()
+    with (
+        pytest.raises(FraudFilterError, match=r"(?s)ended with exit code 1.*Stored node id 7") as caught,
+        workspace,
+    ):
+        broker.start()
+    assert time.monotonic() - started < 20, "an early death is noticed at once"
+    assert "\tat " not in str(caught.value), "stack traces stay in the log"
+    assert "\tat " in (workspace.logs / "kafka.log").read_text()
+    assert str(workspace.logs) in capsys.readouterr().err
+    shutil.rmtree(workspace.path)
+
+
+def test_storage_that_can_not_be_formatted_says_why(java_home: Path, kafka_jars: list[Path]) -> None:
+    workspace = Workspace()
+    without_raft = [jar for jar in kafka_jars if not jar.name.startswith("kafka-raft")]
+    with (
+        pytest.raises(FraudFilterError, match=r"(?s)formatting Kafka's storage ended.*kafka/raft"),
+        workspace,
+    ):
+        Broker(workspace, java_home=java_home, jars=without_raft).start()
+    shutil.rmtree(workspace.path)
+
+
+def test_cluster_id_may_begin_with_a_hyphen(
+    java_home: Path, kafka_jars: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One in 64 does, and must not be taken for an option of the storage tool."""
+    number = uuid.UUID(bytes=b"\xf8" + bytes(range(15)))
+    monkeypatch.setattr(uuid, "uuid4", lambda: number)
+    data = tmp_path / "data"
+    with Workspace() as workspace, Broker(workspace, java_home=java_home, jars=kafka_jars, data_dir=data):
+        assert "cluster.id=-AAB" in (data / "meta.properties").read_text()
+
+
+def test_broker_that_does_not_answer_in_time_is_stopped(java_home: Path, kafka_jars: list[Path]) -> None:
+    workspace = Workspace()
+    broker = Broker(workspace, java_home=java_home, jars=kafka_jars)
+    with pytest.raises(FraudFilterError, match=r"did not answer within 0\.1 s"), workspace:
+        broker.start(timeout_s=0.1)
+    assert not broker.child.is_alive
+    shutil.rmtree(workspace.path, ignore_errors=True)
+
+
+@contextmanager
+def occupied_port() -> Iterator[int]:
+    with socket.socket() as listener:
+        listener.bind((HOST, 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+def test_port_that_is_taken_meanwhile_is_replaced(
+    java_home: Path, kafka_jars: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = broker_module._free_port
+    with occupied_port() as taken, Workspace() as workspace:
+        answers = iter([taken])
+        monkeypatch.setattr(broker_module, "_free_port", lambda: next(answers, None) or real())
+        with Broker(workspace, java_home=java_home, jars=kafka_jars) as broker:
+            assert broker.address != f"{HOST}:{taken}"
+            assert is_listening(broker.address)
+
+
+def test_wanted_port_in_use_is_refused(java_home: Path, kafka_jars: list[Path]) -> None:
+    with (
+        occupied_port() as taken,
+        Workspace() as workspace,
+        pytest.raises(UsageError, match=f"port {taken} is in use"),
+    ):
+        Broker(workspace, java_home=java_home, jars=kafka_jars, port=taken).start()
+
+
+class Stack:
+    """`python -m fraud_filter stack` as a process of its own, in its own temporary directory."""
+
+    def __init__(self, tmp_path: Path, *arguments: str) -> None:
+        self.directory = tmp_path / "tmp"
+        self.directory.mkdir(exist_ok=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "fraud_filter", "stack", *arguments],
+            env={**os.environ, "TMPDIR": str(self.directory)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def address(self) -> str:
+        """Waits until the stack prints it."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline().strip()
+        assert line.startswith("KAFKA_BOOTSTRAP_SERVERS="), self.process.communicate()
+        return line.partition("=")[2]
+
+    def children(self) -> list[int]:
+        return [child.pid for child in psutil.Process(self.process.pid).children(recursive=True)]
+
+
+@contextmanager
+def running_stack(tmp_path: Path, *arguments: str) -> Iterator[Stack]:
+    stack = Stack(tmp_path, *arguments)
+    try:
+        yield stack
+    finally:
+        stack.process.kill()
+        stack.process.communicate()
+
+
+def test_stack_stops_cleanly_on_signals_and_keeps_the_data_directory(tmp_path: Path) -> None:
+    arguments = ("--port", "0", "--data-dir", str(tmp_path / "data"))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with running_stack(tmp_path, *arguments) as stack:
+            address, children = stack.address(), stack.children()
+            assert children
+            if number == signal.SIGTERM:
+                write(address, "payments", b"kept")
+            assert read(address, "payments").value() == b"kept"
+            stack.process.send_signal(number)
+            _, errors = stack.process.communicate(timeout=30)
+            assert stack.process.returncode == 0
+            assert "Traceback" not in errors
+            assert_gone(children, address)
+            assert not list(stack.directory.iterdir())
+
+
+def test_stack_interrupted_while_starting_leaves_nothing(tmp_path: Path) -> None:
+    with running_stack(tmp_path, "--port", "0") as stack:
+        end = time.monotonic() + 30
+        while not stack.children() and time.monotonic() < end:
+            time.sleep(0.05)
+        children = stack.children()
+        assert children
+        stack.process.terminate()
+        _, errors = stack.process.communicate(timeout=30)
+        assert "Traceback" not in errors
+        assert_gone(children, f"{HOST}:1")
+        assert not list(stack.directory.iterdir())
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv (util-linux) is needed")
+def test_broker_ends_when_the_stack_is_killed(tmp_path: Path) -> None:
+    with running_stack(tmp_path, "--port", "0") as stack:
+        address, children = stack.address(), stack.children()
+        stack.process.kill()
+        assert_gone(children, address)
+
+
+def test_stack_whose_broker_dies_fails_and_keeps_the_logs(tmp_path: Path) -> None:
+    with running_stack(tmp_path, "--port", "0") as stack:
+        stack.address()
+        for pid in stack.children():
+            psutil.Process(pid).kill()
+        _, errors = stack.process.communicate(timeout=30)
+        assert stack.process.returncode == 1
+        assert "the Kafka broker ended with exit code -9" in errors
+        assert "logs are kept in" in errors
+        assert list(stack.directory.glob("*/logs/kafka.log"))
+
+
+def test_stack_refuses_a_port_in_use(tmp_path: Path) -> None:
+    with occupied_port() as taken, running_stack(tmp_path, "--port", str(taken)) as stack:
+        output, errors = stack.process.communicate(timeout=15)
+        assert stack.process.returncode == 2
+        assert output == ""
+        assert errors == (f"fraud-filter: port {taken} is in use: stop what listens there or choose another --port\n")

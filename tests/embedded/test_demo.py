@@ -1,0 +1,147 @@
+"""The demo as a user runs it: real broker, real Spark, the report, and what an interruption leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+#: A short run of the fastest mode: enough records for percentiles, few enough seconds for a test.
+SHORT = ("--modes", "real-time", "--seconds", "6", "--warmup", "4")
+
+
+class Demo:
+    """`fraud-filter demo` as a process of its own, with a temporary directory of its own."""
+
+    def __init__(self, directory: Path, *arguments: str, **environment: str) -> None:
+        self.temporary = directory / "tmp"
+        self.temporary.mkdir()
+        self.output = directory / "out"
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "fraud_filter", "demo", *arguments, "--output", str(self.output)],
+            cwd=directory,  # no .env
+            env={**os.environ, "TMPDIR": str(self.temporary), **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.seen = ""
+
+    def wait_for(self, text: str) -> None:
+        """Reads the output up to the line that holds `text`."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.seen += line
+            if text in line:
+                return
+        pytest.fail(f"the demo ended before {text!r}:\n{self.seen}")
+
+    def finish(self, timeout_s: float) -> int:
+        """Waits for the end; returns the exit code."""
+        output, _ = self.process.communicate(timeout=timeout_s)
+        self.seen += output
+        return self.process.returncode
+
+    def descendants(self) -> list[psutil.Process]:
+        """Every process that the demo has started, directly or not."""
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[type[Demo]]:
+    """The Demo class; what a failed test leaves running is stopped."""
+    started: list[Demo] = []
+
+    class Started(Demo):
+        def __init__(self, *arguments: str, **environment: str) -> None:
+            super().__init__(tmp_path, *arguments, **environment)
+            started.append(self)
+
+    yield Started
+    for demo in started:
+        if demo.process.poll() is None:
+            demo.process.terminate()
+            demo.process.wait(60)
+
+
+@pytest.mark.timeout(240)
+def test_a_demo_measures_audits_reports_and_leaves_nothing(start: type[Demo], tmp_path: Path) -> None:
+    demo = start(*SHORT, "--png", str(tmp_path / "plot.png"))
+    demo.wait_for("real-time: measuring")
+    started = demo.descendants()
+    assert demo.finish(120) == 0, demo.seen
+
+    report = json.loads((demo.output / "demo-report.json").read_text())
+    mode = report["modes"]["real-time"]
+    assert report["ok"] is True
+    assert (mode["lost"], mode["duplicated"], mode["unexpected"]) == (0, 0, 0)
+    assert mode["flagged"] > mode["measured"] > 200  # half of 100 payments/s for 6 s, and the warm-up's
+    assert mode["rejected"] > 0
+    assert mode["rate_kept"] == pytest.approx(100, rel=0.1)
+    assert 0 <= mode["p50_ms"] <= mode["p99_ms"] <= mode["max_ms"]
+    assert len(mode["timeline"]) == 6
+    assert report["versions"]["kafka"].startswith("4.")
+    assert report["versions"]["java"].startswith(("17", "21"))
+    assert "real-time" in (demo.output / "demo-report.html").read_text()
+    assert (tmp_path / "plot.png").stat().st_size > 10_000
+
+    assert f"written: {(demo.output / 'demo-report.html').resolve()}" in demo.seen
+    assert "Traceback" not in demo.seen
+    assert [process for process in started if process.is_running()] == []
+    assert list(demo.temporary.iterdir()) == []
+
+
+@pytest.mark.timeout(240)
+def test_a_mode_that_fails_is_reported_with_its_reason_and_the_next_one_runs(start: type[Demo], tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yml"
+    rules.write_text("rules:\n  - name: broken\n    when: no_such_field > 1\n")
+    demo = start("--modes", "continuous,real-time", "--seconds", "3", "--warmup", "1", FRAUD_RULES=str(rules))
+    assert demo.finish(120) == 1
+
+    report = json.loads((demo.output / "demo-report.json").read_text())
+    assert report["ok"] is False
+    assert list(report["modes"]) == ["continuous", "real-time"]
+    for mode in report["modes"].values():
+        assert "no_such_field" in mode["error"]
+        assert mode["p50_ms"] is None
+    assert "continuous failed." in (demo.output / "demo-report.html").read_text()
+    assert "logs are kept in" in demo.seen
+    (kept,) = demo.temporary.iterdir()
+    assert {path.name for path in (kept / "logs").iterdir()} >= {
+        "filter-continuous.log",
+        "filter-real-time.log",
+    }
+    assert "Traceback" not in demo.seen
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    ("number", "code", "moment"),
+    [
+        (signal.SIGTERM, 143, "real-time: warming up"),
+        (signal.SIGINT, 130, "real-time: starting"),
+    ],
+)
+def test_an_interrupted_demo_stops_everything_and_leaves_nothing(
+    start: type[Demo], number: signal.Signals, code: int, moment: str
+) -> None:
+    demo = start(*SHORT)
+    demo.wait_for(moment)
+    started = demo.descendants()
+    assert any("kafka.Kafka" in process.cmdline() for process in started)
+    demo.process.send_signal(number)
+    began = time.monotonic()
+    assert demo.finish(60) == code
+    assert time.monotonic() - began < 30
+    assert [process for process in started if process.is_running()] == []
+    assert list(demo.temporary.iterdir()) == []
+    assert not (demo.output / "demo-report.json").exists()
+    assert "Traceback" not in demo.seen

@@ -1,0 +1,248 @@
+"""The generator against the real broker: pace, delivery, headers, partitions, and ends of every kind."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from fraud_filter.config import HOME, Settings, load
+from fraud_filter.embedded.broker import Broker
+from fraud_filter.errors import UsageError
+from fraud_filter.generator.pace import Burst, Pace, Steady
+from fraud_filter.generator.payments import MadePayments, Shares
+from fraud_filter.generator.replay import Replay
+from fraud_filter.generator.sender import HEADER_GENERATED_AT, Sender
+from fraud_filter.schema import load_schema
+
+TopicMaker = Callable[..., str]
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def _settings(broker: Broker, topic: str, **more: Any) -> Settings:
+    return load({"kafka_bootstrap_servers": broker.address, "input_topic": topic, **more})
+
+
+def _made(settings: Settings, pace: Pace, seed: int = 1, shares: Shares | None = None) -> MadePayments:
+    return MadePayments.for_settings(settings, pace, seed=seed, shares=shares)
+
+
+def _read(broker: Broker, topic: str) -> list[Message]:
+    """All records of the topic."""
+    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "test", "enable.partition.eof": False})
+    partitions = [TopicPartition(topic, number, 0) for number in consumer.list_topics(topic).topics[topic].partitions]
+    count = sum(consumer.get_watermark_offsets(partition)[1] for partition in partitions)
+    consumer.assign(partitions)
+    records: list[Message] = []
+    while len(records) < count:
+        found = consumer.consume(count - len(records), timeout=10)
+        assert found, f"{len(records)} of {count} records within 10 s"
+        records += found
+    consumer.close()
+    return records
+
+
+def _header(record: Message) -> int:
+    return int(dict(record.headers() or [])[HEADER_GENERATED_AT])
+
+
+def _call(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fraud_filter", "generate", *words],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def test_everything_arrives_as_reported(broker: Broker, topics: TopicMaker) -> None:
+    settings = _settings(broker, topics("payments"))
+    source = _made(settings, Steady(2000), shares=Shares(flagged=0.1, malformed=0.05))
+    report = Sender(settings, source, count=3000).run()
+    records = _read(broker, settings.input_topic)
+    assert (report.sent, report.delivered, report.failed, len(records)) == (3000, 3000, 0, 3000)
+    assert report.intended_rate == pytest.approx(2000)
+    assert report.kept_rate == pytest.approx(2000, rel=0.05)
+    batches = source.batches(0)
+    made = [next(batches) for _ in range(15)]
+    assert report.flagged == sum(int(batch.flagged.sum()) for batch in made if batch.flagged is not None)
+    assert report.malformed == sum(int(batch.malformed.sum()) for batch in made)
+    assert Counter(record.key() for record in records) == Counter(key for batch in made for key in batch.keys)
+
+
+def test_a_card_stays_in_its_partition_and_partitions_are_even(broker: Broker, topics: TopicMaker) -> None:
+    settings = _settings(broker, topics("payments", partitions=4))
+    Sender(settings, _made(settings, Steady(5000)), count=8000).run()
+    partitions: dict[bytes, set[int]] = {}
+    for record in _read(broker, settings.input_topic):
+        partitions.setdefault(record.key() or b"", set()).add(record.partition() or 0)
+    assert all(len(of_card) == 1 for of_card in partitions.values())
+    records = Counter(record.partition() for record in _read(broker, settings.input_topic))
+    assert set(records) == {0, 1, 2, 3}
+    assert all(1700 < count < 2300 for count in records.values())
+
+
+def test_headers_tell_when_each_one_was_due(broker: Broker, topics: TopicMaker) -> None:
+    settings = _settings(broker, topics("payments", partitions=1))
+    Sender(settings, _made(settings, Steady(100)), count=50).run()
+    records = _read(broker, settings.input_topic)
+    due_us = [_header(record) for record in records]
+    assert {second - first for first, second in itertools.pairwise(due_us)} <= {9999, 10000, 10001}
+    # Both clocks are this machine's; the broker's counts whole milliseconds.
+    appended_ms = [record.timestamp()[1] for record in records]
+    assert all(at_ms >= due // 1000 for at_ms, due in zip(appended_ms, due_us, strict=True))
+    assert sorted(at_ms - due // 1000 for at_ms, due in zip(appended_ms, due_us, strict=True))[25] < 100
+    payments = [json.loads(record.value() or b"{}") for record in records]
+    assert len({payment["created_at"] for payment in payments}) > 40
+
+
+def test_the_same_seed_writes_the_same_payments(broker: Broker, topics: TopicMaker) -> None:
+    def written() -> list[Any]:
+        settings = _settings(broker, topics("payments", partitions=1))
+        Sender(settings, _made(settings, Steady(5000), seed=9, shares=Shares(0.1, 0)), count=500).run()
+        payments = [json.loads(record.value() or b"{}") for record in _read(broker, settings.input_topic)]
+        return [{**payment, "created_at": None} for payment in payments]
+
+    assert written() == written()
+
+
+def test_five_thousand_payments_a_second(broker: Broker, topics: TopicMaker) -> None:
+    settings = _settings(broker, topics("payments"))
+    report = Sender(settings, _made(settings, Steady(5000)), seconds=5).run()
+    assert report.sent == 25_000
+    assert report.failed == 0
+    assert report.kept_rate == pytest.approx(5000, rel=0.02)
+
+
+def test_bursts_reach_the_topic(broker: Broker, topics: TopicMaker) -> None:
+    settings = _settings(broker, topics("payments", partitions=1))
+    Sender(settings, _made(settings, Burst(20, 500, 1, 0.2)), seconds=2).run()
+    due_us = [_header(record) for record in _read(broker, settings.input_topic)]
+    tenths = Counter((due - due_us[0]) // 100_000 for due in due_us)
+    assert [tenths[tenth] for tenth in (0, 4, 12)] == pytest.approx([2, 2, 2], abs=1)
+    assert [tenths[tenth] for tenth in (8, 9, 18, 19)] == pytest.approx([50] * 4, abs=2)
+
+
+@contextmanager
+def _paused(broker: Broker) -> Iterator[Callable[[], None]]:
+    """The broker's process is stopped; the function that is given lets it go on."""
+    pid = broker.child.pid
+    assert pid is not None
+
+    def go_on() -> None:
+        os.kill(pid, signal.SIGCONT)
+
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield go_on
+    finally:
+        go_on()
+
+
+def test_a_broker_that_hangs_does_not_slow_the_schedule(broker: Broker, topics: TopicMaker) -> None:
+    settings = _settings(broker, topics("payments"))
+    sender = Sender(settings, _made(settings, Steady(500)), seconds=3)
+    with _paused(broker) as go_on:
+        threading.Timer(2, go_on).start()
+        report = sender.run()
+    assert (report.sent, report.delivered) == (1500, 1500)
+    assert report.kept_rate == pytest.approx(500, rel=0.05)
+    assert report.lateness_ms.p50 < 20  # two of three seconds passed without an answer
+    assert len(_read(broker, settings.input_topic)) == 1500
+
+
+def test_what_a_broker_never_confirms_counts_as_failed(broker: Broker, topics: TopicMaker) -> None:
+    settings = _settings(broker, topics("payments"), kafka_timeout_s=1)
+    sender = Sender(settings, _made(settings, Steady(500)), count=100)
+    with _paused(broker):
+        report = sender.run()
+    assert (report.sent, report.delivered, report.failed) == (100, 0, 100)
+    assert report.error == "not confirmed within 1 s"
+    assert report.duration_s < 5
+
+
+def test_replay_keeps_the_recorded_pace(broker: Broker, topics: TopicMaker) -> None:
+    settings = _settings(broker, topics("payments", partitions=1))
+    source = Replay(DATA / "sparkov.csv", load_schema(HOME / "app/payment.ddl"), mapping="sparkov", speed=200)
+    report = Sender(settings, source).run()
+    assert (report.sent, report.delivered, report.flagged, report.seed) == (20, 20, None, None)
+    records = _read(broker, settings.input_topic)
+    assert [json.loads(record.value() or b"")["card_id"].encode() for record in records] == [r.key() for r in records]
+    # The first two are 27 s apart.
+    assert _header(records[1]) - _header(records[0]) == pytest.approx(27e6 / 200, abs=1)
+
+
+def test_a_bad_row_ends_a_replay_but_what_came_before_is_delivered(
+    broker: Broker, topics: TopicMaker, tmp_path: Path
+) -> None:
+    file = tmp_path / "payments.csv"
+    rows = [f"p{number},c,1.5,EUR,DE,2026-03-01T12:00:00Z\n" for number in range(50_000)]
+    rows.append("last,c,nonsense,EUR,DE,2026-03-01T12:00:00Z\n")
+    file.write_text("payment_id,card_id,amount,currency,country,created_at\n" + "".join(rows))
+    settings = _settings(broker, topics("payments", partitions=1))
+    sender = Sender(settings, Replay(file, load_schema(settings.payment_schema), speed=1))
+    with pytest.raises(UsageError, match="column 'amount'"):
+        sender.run()
+    assert 0 < sender.sent < 50_000
+    assert len(_read(broker, settings.input_topic)) == sender.sent
+
+
+def test_records_that_the_broker_refuses_are_counted(broker: Broker, topics: TopicMaker) -> None:
+    topic = topics("payments", max_message_bytes="150")
+    words = ["--kafka-bootstrap-servers", broker.address, "--input-topic", topic, "--malformed-share", "0"]
+    ran = _call(*words, "--count", "20", "--rate", "1000")
+    assert ran.returncode == 1, ran.stderr
+    assert "20 sent" in ran.stdout
+    assert "0 delivered, 20 failed" in ran.stdout
+    assert ran.stdout.splitlines()[-1] == "first error   Broker: Message size too large"
+
+
+def test_a_stop_ends_a_run_cleanly(broker: Broker, topics: TopicMaker) -> None:
+    settings = _settings(broker, topics("payments"))
+    sender = Sender(settings, _made(settings, Steady(200)))
+    stop = threading.Event()
+    threading.Timer(1, stop.set).start()
+    report = sender.run(stop)
+    assert report.sent == sender.sent == report.delivered == len(_read(broker, settings.input_topic))
+    assert 150 < report.sent < 250
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_program_with_its_report(
+    number: signal.Signals, broker: Broker, topics: TopicMaker, tmp_path: Path
+) -> None:
+    topic, report = topics("payments"), tmp_path / "report.json"
+    words = ["--kafka-bootstrap-servers", broker.address, "--input-topic", topic, "--report", str(report)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "fraud_filter", "generate", *words],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as program:  # fmt: skip
+        assert program.stderr is not None
+        assert program.stderr.readline().startswith("writing to")
+        program.send_signal(number)
+        out, _ = program.communicate(timeout=30)
+    assert program.returncode == 0
+    written = json.loads(report.read_text())
+    assert f"{written['sent']} sent to {topic}" in out
+    assert written["delivered"] == written["sent"] == len(_read(broker, topic))
+
+
+def test_a_missing_topic_is_named(broker: Broker) -> None:
+    ran = _call("--kafka-bootstrap-servers", broker.address, "--input-topic", "nowhere")
+    assert ran.returncode == 2
+    assert ran.stderr == (
+        f"fraud-filter: setting input_topic (FRAUD_INPUT_TOPIC): 'nowhere' does not exist at {broker.address}; "
+        "create it with `fraud-filter topics`\n"
+    )
+    assert "Traceback" not in ran.stderr

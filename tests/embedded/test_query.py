@@ -1,0 +1,172 @@
+"""The filter's expressions on real Spark, one record at a time, without Kafka."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fraud_filter import query
+from fraud_filter.config import Settings, load
+from fraud_filter.errors import UsageError
+from fraud_filter.modes import MODES
+from fraud_filter.preflight import check_plan
+from fraud_filter.rules import load_rules
+from fraud_filter.schema import PaymentSchema, load_schema
+
+GOOD = {
+    "payment_id": "p1", "card_id": "c1", "amount": 12.5, "currency": "EUR", "merchant": "Corner shop",
+    "merchant_category": "groceries", "country": "DE", "card_country": "DE",
+    "created_at": "2026-03-01T12:00:00.123456Z",
+}  # fmt: skip
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return load()
+
+
+def _decide(spark: Any, values: list[bytes | None], settings: Settings) -> list[Any]:
+    schema, rules = _parts(settings)
+    columns = "_key BINARY, _value BINARY, _topic STRING, _partition INT, _offset BIGINT, _timestamp TIMESTAMP"
+    rows = [(f"k{n}".encode(), value, "payments", 1, n, None) for n, value in enumerate(values)]
+    records = spark.createDataFrame(rows, columns).withColumn("_timestamp", _millis(1_700_000_000_123))
+    return list(query.decide(records, schema, rules, settings).collect())
+
+
+def _millis(value: int) -> Any:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.timestamp_millis(F.lit(value))
+
+
+def _parts(settings: Settings) -> tuple[PaymentSchema, Any]:
+    schema = load_schema(settings.payment_schema)
+    return schema, load_rules(settings.rules, schema)
+
+
+def _headers(row: Any) -> dict[str, str]:
+    return {header["key"]: bytes(header["value"]).decode() for header in row["headers"]}
+
+
+def _payment(**changes: Any) -> bytes:
+    return json.dumps({name: value for name, value in {**GOOD, **changes}.items() if value is not ...}).encode()
+
+
+def test_a_payment_that_matches_no_rule_goes_nowhere(spark: Any, settings: Settings) -> None:
+    assert _decide(spark, [_payment()], settings) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "rules"),
+    [
+        ({"amount": 5000}, ["large-amount"]),
+        ({"merchant_category": "cash_withdrawal", "country": "BR", "amount": 300}, ["foreign-cash"]),
+        ({"merchant_category": "gambling", "created_at": "2026-03-01T03:00:00Z", "amount": 9000},
+         ["large-amount", "night-gambling"]),
+        ({"merchant_category": "gambling", "created_at": "2026-03-01T01:00:00-05:00", "amount": 300}, []),
+        ({"amount": 0}, ["invalid-amount"]),
+        ({"payment_id": "pay-blocked-0002"}, ["isPaymentFlagged"]),
+        ({"card_id": "card-stolen-0001"}, ["stolen-card"]),
+        ({"card_country": None, "merchant_category": "cash_withdrawal", "amount": 900}, []),
+    ],
+)  # fmt: skip
+def test_flagged_payments_carry_their_rules_in_the_order_of_the_file(
+    spark: Any, settings: Settings, changes: dict[str, Any], rules: list[str]
+) -> None:
+    rows = _decide(spark, [_payment(**changes)], settings)
+    assert [json.loads(bytes(row["value"]))["rules"] for row in rows] == ([rules] if rules else [])
+
+
+def test_a_flagged_record_is_the_payment_with_key_topic_and_headers(spark: Any, settings: Settings) -> None:
+    (row,) = _decide(spark, [_payment(amount=5000, extra="ignored", merchant=None)], settings)
+    assert row["topic"] == "payments.flagged"
+    assert bytes(row["key"]) == b"k0"
+    expected = {**GOOD, "amount": 5000.0, "rules": ["large-amount"]}
+    del expected["merchant"]
+    assert json.loads(bytes(row["value"])) == expected
+    assert _headers(row) == {
+        "source.topic": "payments",
+        "source.partition": "1",
+        "source.offset": "0",
+        "source.timestamp": "1700000000123",
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "empty-record"),
+        (b"", "empty-record"),
+        (b"  ", "empty-record"),
+        (b"no json", "malformed-json"),
+        (b'{"payment_id": "p1"', "malformed-json"),
+        (b"[1, 2]", "malformed-json"),
+        (b"null", "malformed-json"),
+        (b"\xff\xfe\x00", "malformed-json"),
+        (b"{}", "missing-field: payment_id,card_id,amount,currency,country,created_at"),
+        (_payment(amount=...), "missing-field: amount"),
+        (_payment(amount=None, country=...), "missing-field: amount,country"),
+        (_payment(amount="12.5"), "wrong-type: amount"),
+        (_payment(amount=True, created_at="yesterday"), "wrong-type: amount,created_at"),
+    ],
+)
+def test_what_can_not_be_judged_is_rejected_with_its_bytes_and_the_reason(
+    spark: Any, settings: Settings, value: bytes | None, reason: str
+) -> None:
+    (row,) = _decide(spark, [value], settings)
+    assert row["topic"] == "payments.rejected"
+    assert (bytes(row["value"]) if row["value"] is not None else None) == value
+    assert bytes(row["key"]) == b"k0"
+    assert _headers(row)["reject.reason"] == reason
+    assert _headers(row)["source.offset"] == "0"
+
+
+def test_the_schema_file_decides_what_a_payment_is(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "payment.ddl").write_text("offset BIGINT NOT NULL, geo STRUCT<lat: DOUBLE>, tags ARRAY<STRING>")
+    (tmp_path / "rules.yml").write_text(
+        "rules:\n  - {name: north, when: geo.lat > 60}\n  - {name: listed, blocked: {column: offset, ids: [7]}}\n"
+    )
+    settings = load({"payment_schema": tmp_path / "payment.ddl", "rules": tmp_path / "rules.yml"})
+    values = [b'{"offset": 7, "geo": {"lat": 61.5}, "tags": ["a"]}', b'{"offset": 8}', b'{"geo": {"lat": 1}}']
+    flagged, rejected = _decide(spark, values, settings)
+    assert json.loads(bytes(flagged["value"])) == {
+        "offset": 7, "geo": {"lat": 61.5}, "tags": ["a"], "rules": ["north", "listed"],
+    }  # fmt: skip
+    assert _headers(rejected)["reject.reason"] == "missing-field: offset"
+    assert _headers(rejected)["source.offset"] == "2"
+
+
+def test_each_payment_is_parsed_once(spark: Any, settings: Settings) -> None:
+    """Pushed below the projection, the filter would repeat the parser once for each use of a field."""
+    schema, rules = _parts(settings)
+    columns = ("key", "value", "topic", "partition", "offset", "timestamp")
+    records = spark.range(1).selectExpr(
+        "CAST(id AS STRING) AS _value", *(f"id AS _{name}" for name in columns if name != "value")
+    )
+    plan = query.judge(records, schema, rules).where("_reason IS NOT NULL OR size(_rules) > 0")
+    plan = plan._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("from_json(StructField(payment_id") == 1
+
+
+@pytest.mark.parametrize("mode", ["continuous", "real-time"])
+def test_an_aggregation_is_refused_in_words(spark: Any, mode: Any) -> None:
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(UsageError, match=rf"an aggregation .*which {mode} mode can't run.*set mode"):
+        check_plan(stream.groupBy("value").count(), MODES[mode])
+    with pytest.raises(UsageError, match=r"a deduplication \(dropDuplicates\)"):
+        check_plan(stream.dropDuplicates(["value"]), MODES[mode])
+    check_plan(stream.where("value > 1"), MODES[mode])
+
+
+def test_a_watermark_is_refused_in_continuous_mode(spark: Any) -> None:
+    stream = spark.readStream.format("rate").load().withWatermark("timestamp", "1 second")
+    with pytest.raises(UsageError, match=r"a watermark \(withWatermark\), which continuous mode can't run"):
+        check_plan(stream, MODES["continuous"])
+    check_plan(stream, MODES["real-time"])
+
+
+def test_micro_batches_may_aggregate(spark: Any) -> None:
+    check_plan(spark.readStream.format("rate").load().groupBy("value").count(), MODES["micro-batch"])

@@ -1,0 +1,281 @@
+"""The audit's books, its range of offsets, its arguments and its report, without a broker."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from fraud_filter.audit import AuditResult, _range
+from fraud_filter.audit_report import print_audit
+from fraud_filter.cli.audit import command
+from fraud_filter.config import load
+from fraud_filter.errors import UsageError
+from fraud_filter.ledger import FLAGGED, PASSED, REJECTED, Finding, Ledger
+from fraud_filter.oracle import Decision
+from fraud_filter.schema import Field, PaymentSchema
+from fraud_filter.source_headers import Source
+
+SCHEMA = PaymentSchema(
+    (Field("id", "STRING", True), Field("amount", "DOUBLE", True), Field("at", "TIMESTAMP_NTZ", False))
+)
+FIELDS = ("p", 5.0, 1_000_500)
+
+
+def source(offset: int, reason: str = "", partition: int = 0) -> Source:
+    return Source("payments", partition, offset, 1_700_000_000_000, reason)
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    """Offsets 10 to 15: two flagged, one passed, one rejected, a gap at 14, flagged by two."""
+    books = Ledger(SCHEMA, {0: 10}, {0: 16}, examples=3)
+    books.expect(0, 10, b"k", b"{}", Decision(None, ("large",), FIELDS))
+    books.expect(0, 11, b"k", b"{}", Decision(None, ("large",), FIELDS))
+    books.expect(0, 12, b"k", b"{}", Decision(None, (), FIELDS))
+    books.expect(0, 13, b"k", b"bad", Decision("malformed-json", (), ()))
+    books.expect(0, 15, None, b"{}", Decision(None, ("large", "night"), ("q", 7.0, None)))
+    return books
+
+
+def _settle(ledger: Ledger) -> None:
+    """Everything as it should be."""
+    ledger.see_flagged(source(10), b"k", FIELDS, ("large",))
+    ledger.see_flagged(source(11), b"k", FIELDS, ("large",))
+    ledger.see_rejected(source(13, "malformed-json"), b"k", b"bad")
+    ledger.see_flagged(source(15), None, ("q", 7.0, None), ("large", "night"))
+
+
+def _reasons(ledger: Ledger, kind: str) -> list[str]:
+    return [finding.reason for finding in ledger.examples[kind]]
+
+
+def test_all_is_well(ledger: Ledger) -> None:
+    _settle(ledger)
+    assert ledger.close() == 0
+    assert (ledger.written, ledger.duplicated, ledger.unexpected, ledger.rejected) == (3, 0, 0, 1)
+    assert [ledger.expected[kind] for kind in (FLAGGED, PASSED, REJECTED)] == [3, 1, 1]
+    assert ledger.reject_reasons == {"malformed-json": 1}
+
+
+def test_what_is_missing_is_lost_flagged_and_rejected_alike(ledger: Ledger) -> None:
+    ledger.see_flagged(source(10), b"k", FIELDS, ("large",))
+    assert ledger.close() == 3
+    assert ledger.examples["lost"] == [
+        Finding(0, 11, "should be flagged by large"),
+        Finding(0, 13, "should be rejected as malformed-json"),
+        Finding(0, 15, "should be flagged by large, night"),
+    ]
+
+
+def test_copies_are_duplicates_and_no_fault(ledger: Ledger) -> None:
+    _settle(ledger)
+    ledger.see_flagged(source(10), b"k", FIELDS, ("large",))
+    ledger.see_flagged(source(10), b"k", FIELDS, ("large",))
+    ledger.see_rejected(source(13, "malformed-json"), b"k", b"bad")
+    assert (ledger.close(), ledger.duplicated, ledger.unexpected) == (0, 3, 0)
+    assert _reasons(ledger, "duplicated") == ["flagged again", "flagged again", "rejected again"]
+    assert (ledger.written, ledger.rejected) == (5, 1)
+
+
+@pytest.mark.parametrize(
+    ("offset", "reason"),
+    [
+        (12, "flagged by large, but it matches no rule"),
+        (13, "flagged by large, but it is not valid"),
+        (14, "flagged by large, but no payment has this offset"),
+    ],
+)
+def test_flagged_without_cause(ledger: Ledger, offset: int, reason: str) -> None:
+    _settle(ledger)
+    ledger.see_flagged(source(offset), b"k", FIELDS, ("large",))
+    assert (ledger.close(), ledger.unexpected) == (0, 1)
+    assert _reasons(ledger, "unexpected") == [reason]
+
+
+@pytest.mark.parametrize("offset", [10, 12, 14])
+def test_rejected_without_cause(ledger: Ledger, offset: int) -> None:
+    _settle(ledger)
+    ledger.see_rejected(source(offset, "wrong-type: amount"), b"k", b"{}")
+    assert (ledger.close(), ledger.unexpected, ledger.rejected) == (0, 1, 2)
+    assert "rejected (wrong-type: amount), but" in _reasons(ledger, "unexpected")[0]
+
+
+def test_rejected_instead_of_flagged_is_lost_and_unexpected(ledger: Ledger) -> None:
+    ledger.see_rejected(source(10, "wrong-type"), b"k", b"{}")
+    assert ledger.close() == 4
+    assert ledger.unexpected == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "fields", "rules", "reason"),
+    [
+        (b"k", FIELDS, ("night",), "flagged by night instead of large"),
+        (b"k", FIELDS, ("large", "night"), "flagged by large, night instead of large"),
+        (b"k", FIELDS, (), "flagged by no rule instead of large"),
+        (b"k", None, ("large",), "flagged with a value that is not a payment with rules"),
+        (b"other", FIELDS, ("large",), "written with another key than the payment's"),
+        (None, FIELDS, ("large",), "written with another key than the payment's"),
+        (b"k", ("p", 5.01, 1_000_500), ("large",), "written with another amount than the payment's"),
+        (b"k", ("x", -5.0, 1_000_500), ("large",), "written with another id, amount than the payment's"),
+        (b"k", ("p", 5.0, 2_000_500), ("large",), "written with another at than the payment's"),
+        (b"k", ("p", 5.0, None), ("large",), "written with another at than the payment's"),
+    ],
+)
+def test_flagged_with_other_content(
+    ledger: Ledger, key: bytes | None, fields: tuple[Any, ...] | None, rules: tuple[str, ...], reason: str
+) -> None:
+    ledger.see_flagged(source(10), key, fields, rules)
+    assert ledger.unexpected == 1
+    assert _reasons(ledger, "unexpected") == [reason]
+    assert ledger.close() == 3  # offset 10 is there, if badly
+
+
+def test_a_time_without_zone_is_written_in_milliseconds(ledger: Ledger) -> None:
+    ledger.see_flagged(source(10), b"k", ("p", 5.0, 1_000_000), ("large",))
+    assert ledger.unexpected == 0
+    ledger.see_flagged(source(11), b"k", ("p", 5.0, 1_001_000), ("large",))
+    assert ledger.unexpected == 1
+
+
+def test_rejected_with_other_bytes(ledger: Ledger) -> None:
+    ledger.see_rejected(source(13, "malformed-json"), b"k", b"ba")
+    ledger.see_rejected(source(13, "malformed-json"), b"", b"bad")
+    assert _reasons(ledger, "unexpected") == [
+        "written with another value than the payment's",
+        "written with another key than the payment's",
+    ]
+
+
+def test_another_reason_for_a_rejection_is_no_fault(ledger: Ledger) -> None:
+    _settle(ledger)
+    ledger.see_rejected(source(13, "wrong-type: amount"), b"k", b"bad")
+    assert (ledger.close(), ledger.unexpected) == (0, 0)
+    assert ledger.reject_reasons == {"malformed-json": 1, "wrong-type": 1}
+
+
+def test_unreadable_headers_are_unexpected_and_examples_are_limited(ledger: Ledger) -> None:
+    for offset in range(5):
+        ledger.see_unreadable(1, offset, "payments.flagged")
+    assert ledger.unexpected == 5
+    assert ledger.examples["unexpected"][0] == Finding(
+        1, 0, "record of payments.flagged without readable source headers"
+    )
+    assert len(ledger.examples["unexpected"]) == 3
+
+
+def test_numbers_that_python_hashes_alike_differ() -> None:
+    books = Ledger(SCHEMA, {0: 0}, {0: 2}, examples=3)
+    books.expect(0, 0, None, b"", Decision(None, ("r",), ("None", -1.0, None)))
+    books.see_flagged(source(0), None, ("None", -2.0, None), ("r",))
+    books.see_flagged(source(0), None, (None, -1.0, None), ("r",))
+    assert _reasons(books, "unexpected") == [
+        "written with another amount than the payment's",
+        "written with another id than the payment's",
+    ]
+
+
+def test_the_range_ends_outside_and_at_unknown_partitions(ledger: Ledger) -> None:
+    assert [ledger.covers(source(offset)) for offset in (9, 10, 15, 16)] == [False, True, True, False]
+    assert not ledger.covers(source(10, partition=1))
+    assert not ledger.covers(source(10, partition=-1))
+
+
+BOUNDS = {0: (5, 20), 1: (0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        ({}, {}, ({0: 5, 1: 0}, {0: 20, 1: 0})),
+        ({0: 7}, {0: 9}, ({0: 7, 1: 0}, {0: 9, 1: 0})),
+        ({0: 1}, {}, ({0: 5, 1: 0}, {0: 20, 1: 0})),
+        ({0: 1}, {0: 3}, ({0: 3, 1: 0}, {0: 3, 1: 0})),
+        ({}, {0: 3}, ({0: 3, 1: 0}, {0: 3, 1: 0})),
+        ({0: 20}, {}, ({0: 20, 1: 0}, {0: 20, 1: 0})),
+    ],
+)
+def test_the_range_is_what_is_retained_of_what_is_wanted(
+    start: dict[int, int], end: dict[int, int], expected: tuple[dict[int, int], dict[int, int]]
+) -> None:
+    assert _range(load(), BOUNDS, start, end) == expected
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "message"),
+    [
+        ({2: 0}, {}, "has no partition 2; it has 0, 1"),
+        ({}, {0: 21}, "partition 0: offsets 5 to 21 can't be audited"),
+        ({0: 9}, {0: 8}, "partition 0: offsets 9 to 8 can't be audited"),
+        ({0: 21}, {}, "where the topic ends"),
+    ],
+)
+def test_a_range_outside_the_topic_is_a_usage_error(start: dict[int, int], end: dict[int, int], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        _range(load(), BOUNDS, start, end)
+
+
+@pytest.mark.parametrize("text", ["x", "[1]", "3", '{"a": 1}', '{"0": -1}', '{"0": "5"}', '{"0": 1.5}', '{"0": true}'])
+@pytest.mark.parametrize("argument", ["--from", "--to"])
+def test_offsets_that_are_none_are_a_usage_error(argument: str, text: str) -> None:
+    result = CliRunner().invoke(command, [argument, text])
+    assert isinstance(result.exception, UsageError)
+    assert f"argument {argument}: {text!r} is not accepted" in str(result.exception)
+
+
+def test_an_unreachable_broker_is_a_usage_error() -> None:
+    arguments = ["--kafka-bootstrap-servers", "127.0.0.1:1", "--kafka-timeout-s", "1"]
+    result = CliRunner().invoke(command, arguments)
+    assert isinstance(result.exception, UsageError)
+    assert "no Kafka broker answered at '127.0.0.1:1'" in str(result.exception)
+
+
+def _result(**changes: Any) -> AuditResult:
+    plain: dict[str, Any] = {
+        "start": {0: 0}, "end": {0: 5}, "payments": 5, "expected": 2, "written": 2, "lost": 0, "duplicated": 0,
+        "unexpected": 0, "rejected": 1, "rejected_expected": 1, "reject_reasons": {"malformed-json": 1},
+        "examples": {"lost": (), "duplicated": (), "unexpected": ()}, "took_s": 0.1,
+    }  # fmt: skip
+    return AuditResult(**(plain | changes))
+
+
+def _printed(result: AuditResult) -> str:
+    console = Console(file=io.StringIO(), width=100)
+    print_audit(result, load(), console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_the_verdict() -> None:
+    assert _result().ok
+    assert _result(duplicated=7).ok
+    assert not _result(lost=1).ok
+    assert not _result(unexpected=1).ok
+
+
+def test_the_report_shows_counts_examples_and_verdict() -> None:
+    assert "nothing lost, nothing unexpected" in _printed(_result())
+    text = _printed(_result(lost=1234, examples={"lost": (Finding(0, 3, "should be flagged by [x]"),)}))
+    assert "1,234" in text
+    assert "lost: partition 0, offset 3: should be flagged by [x]" in text
+    assert "the output is not what it should be" in text
+
+
+def test_nothing_to_audit_is_said() -> None:
+    text = _printed(_result(payments=0, end={0: 0}, expected=0, written=0, rejected=0, rejected_expected=0))
+    assert text.strip() == "Nothing to audit: payments holds no payment at offsets 0: 0 to 0."
+    assert "records that should not be there" in _printed(_result(payments=0, unexpected=1))
+
+
+def test_the_result_is_plain_json(tmp_path: Path) -> None:
+    file = tmp_path / "audit.json"
+    file.write_text(json.dumps(_result(examples={"lost": (Finding(0, 3, "r"),)}).to_dict()), encoding="utf-8")
+    read = json.loads(file.read_text(encoding="utf-8"))
+    assert read["ok"] is True
+    assert read["examples"]["lost"] == [{"partition": 0, "offset": 3, "reason": "r"}]
+    assert read["end"] == {"0": 5}

@@ -1,0 +1,122 @@
+"""The Makefile and the set-up script: what they call, and how they refuse a machine that lacks something."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fraud_filter.config import HOME
+
+MAKEFILE = HOME / "Makefile"
+
+
+def make(*arguments: str, **env: str) -> str:
+    """What make prints; as if no other make had called it."""
+    clean = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    done = subprocess.run(
+        ["make", "-C", str(HOME), "--no-print-directory", *arguments],
+        env={**clean, **env},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def demo_command(*arguments: str, **env: str) -> str:
+    """The last line of what `make demo` would run, without needless blanks."""
+    return " ".join(make("-n", "demo", *arguments, **env).splitlines()[-1].split())
+
+
+def test_help_is_the_default_and_lists_every_target() -> None:
+    phony = re.search(r"^\.PHONY: (.+)$", MAKEFILE.read_text(), re.MULTILINE)
+    assert phony is not None
+    listed = [line.split()[0] for line in make().splitlines()]
+    assert sorted(listed) == sorted(phony.group(1).split())
+
+
+def test_no_recipe_is_longer_than_three_lines() -> None:
+    longest, length = "", 0
+    for line in MAKEFILE.read_text().splitlines():
+        length = length + 1 if line.startswith("\t") else 0
+        longest = line if length > 3 else longest
+    assert longest == ""
+
+
+def test_demo_without_variables_has_no_options() -> None:
+    assert demo_command() == ".venv/bin/fraud-filter demo"
+
+
+def test_demo_takes_variables_of_the_command_line() -> None:
+    command = demo_command("MODES=continuous,real-time", "SECONDS=20", "RATE=500")
+    assert command == '.venv/bin/fraud-filter demo --modes "continuous,real-time" --seconds "20" --rate "500"'
+
+
+def test_demo_ignores_variables_of_the_environment() -> None:
+    """Shells have a SECONDS of their own."""
+    assert demo_command(SECONDS="12", RATE="7") == ".venv/bin/fraud-filter demo"
+
+
+def set_up(tmp_path: Path, python: str, **commands: str) -> subprocess.CompletedProcess[str]:
+    """Runs a copy of the set-up script with the given interpreter script and further commands, as no root."""
+    (tmp_path / "app").mkdir()
+    shutil.copy(HOME / "app/bootstrap", tmp_path / "app/bootstrap")
+    for name, script in {"a-python": python, "id": "echo 1000", **commands}.items():
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+    return subprocess.run(
+        [tmp_path / "app/bootstrap"],
+        env={"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "PYTHON": "a-python"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_old_python_is_refused_in_one_line(tmp_path: Path) -> None:
+    done = set_up(tmp_path, 'case "$1" in --version) echo Python 3.8.2 ;; *) exit 1 ;; esac')
+    assert done.returncode == 1
+    assert done.stderr == (
+        "set-up: Python 3.10 or newer is needed, this machine has Python 3.8.2: install one, or give it as PYTHON=...\n"
+    )
+    assert not (tmp_path / ".venv").exists()
+
+
+#: Python as Debian ships it without python3-venv.
+WITHOUT_VENV = 'case "$2" in *ensurepip*) exit 1 ;; *print*) echo python3.11-venv ;; esac'
+
+
+def test_missing_venv_is_named_when_it_can_not_be_installed(tmp_path: Path) -> None:
+    done = set_up(tmp_path, WITHOUT_VENV)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"set-up: {tmp_path}/bin/a-python can't make virtual environments: install python3.11-venv\n"
+    )
+
+
+def test_root_installs_the_missing_venv(tmp_path: Path) -> None:
+    done = set_up(tmp_path, f"{WITHOUT_VENV}; exit 0", **{"id": "echo 0", "apt-get": f'echo "$*" >> {tmp_path}/calls'})
+    calls = (tmp_path / "calls").read_text()
+    assert "set-up: apt-get install python3.11-venv (as root)" in done.stdout
+    assert "update -qq\ninstall -y -qq --no-install-recommends python3.11-venv\n" in calls
+
+
+@pytest.mark.parametrize("script", ["app/bootstrap", "app/lock", "app/doctor", ".ci/run", ".ci/lint"])
+def test_scripts_can_be_run_and_stop_at_the_first_error(script: str) -> None:
+    path = HOME / script
+    assert os.access(path, os.X_OK)
+    assert re.search(r"^set -e?uo pipefail$", path.read_text(), re.MULTILINE)
+
+
+def test_doctor_names_what_it_looked_at() -> None:
+    done = subprocess.run([HOME / "app/doctor"], capture_output=True, text=True, check=False)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["cores", "memory", "python", ".venv", "java"]
+    assert done.returncode in (0, 1)
+    assert done.stderr == ""

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import get_args
+
+from fraud_filter.config import ModeName, load
+from fraud_filter.modes import MODES
+
+
+def test_every_mode_that_can_be_set_is_in_the_table() -> None:
+    assert tuple(MODES) == get_args(ModeName)
+
+
+def test_triggers_follow_the_settings() -> None:
+    settings = load(
+        {"micro_batch_interval": "1 second", "continuous_interval": "2 seconds", "real_time_duration": "3 minutes"}
+    )
+    assert [mode.trigger(settings) for mode in MODES.values()] == [
+        {"processingTime": "1 second"},
+        {"processingTime": "1 second"},
+        {"continuous": "2 seconds"},
+        {"realTime": "3 minutes"},
+    ]
+
+
+def test_the_knobs_of_each_mode_reach_the_query_and_the_source() -> None:
+    settings = load(
+        {"async_progress_interval_ms": 250, "max_offsets_per_trigger": 9, "continuous_fetch_max_wait_ms": 3}
+    )
+    assert MODES["async-progress"].query_options(settings) == {
+        "asyncProgressTrackingEnabled": "true",
+        "asyncProgressTrackingCheckpointIntervalMs": "250",
+    }
+    assert MODES["micro-batch"].source_options(settings) == {"maxOffsetsPerTrigger": "9"}
+    assert MODES["async-progress"].source_options(settings) == {"maxOffsetsPerTrigger": "9"}
+    assert MODES["continuous"].source_options(settings) == {"kafka.fetch.max.wait.ms": "3"}
+    assert MODES["real-time"].source_options(settings) == {}
+
+
+def test_only_the_modes_with_long_tasks_need_a_slot_a_partition() -> None:
+    assert [name for name, mode in MODES.items() if mode.holds_tasks] == ["continuous", "real-time"]
+    assert {mode.delivery_guarantee for mode in MODES.values()} == {"at-least-once"}
