@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# master | worker | any other command, such as the driver's. All of them find Spark's settings in SPARK_CONF_DIR, a
+# memory file system, where the shared secret is added: it is on no command line.
+set -euo pipefail
+
+add() { echo "$1 $2" >>"$SPARK_CONF_DIR/spark-defaults.conf"; }
+
+umask 077
+cp /etc/spark/* "$SPARK_CONF_DIR"/
+# Task slots that the driver asks for; without a limit it takes all that there are, and waits for none of them.
+[ -z "${SPARK_CORES_MAX:-}" ] || add spark.cores.max "$SPARK_CORES_MAX"
+[ -z "${SPARK_SECRET:-}" ] || add spark.authenticate.secret "$SPARK_SECRET"
+unset SPARK_SECRET SPARK_CORES_MAX
+
+case ${1:-} in
+    master) exec spark-class org.apache.spark.deploy.master.Master ;;
+    worker) exec spark-class org.apache.spark.deploy.worker.Worker "${SPARK_MASTER:?is not set}" ;;
+    *) exec "$@" ;;
+esac
