@@ -1,12 +1,13 @@
 """Every setting of the program, its default and its check. The only module that reads the environment.
 
 A setting `mode` is given as `--mode`, as `FRAUD_MODE` in the environment, or as `FRAUD_MODE` in `.env`, in this
-order. `KAFKA_BOOTSTRAP_SERVERS` and `SPARK_MASTER` carry no prefix because other tools use the same names.
+order; FRAUD_ENV_FILE names another file than `.env`. `KAFKA_BOOTSTRAP_SERVERS` and `SPARK_MASTER` carry no prefix because other tools use the same names.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -75,7 +76,6 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX,
-        env_file=".env",
         env_ignore_empty=True,
         extra="ignore",
         frozen=True,
@@ -153,6 +153,7 @@ class Settings(BaseSettings):
     stop_timeout_s: float = Field(30, gt=0, description="seconds a clean stop may take")
     metrics_host: str = Field("127.0.0.1", description="address the /metrics endpoints listen on")
     metrics_port: int = Field(9400, ge=0, le=65535, description="port of the filter's /metrics; 0 takes a free one")
+    generator_port: int = Field(0, ge=0, le=65535, description="port of the generator's /metrics; 0 serves none")
     probe_port: int = Field(9401, ge=0, le=65535, description="port of the probe's /metrics; 0 takes a free one")
 
 
@@ -176,7 +177,7 @@ def load(overrides: dict[str, Any] | None = None) -> Settings:
         UsageError: a value is not accepted; the message names each setting, its value and what to give instead.
     """
     try:
-        return Settings(**(overrides or {}))
+        return Settings(_env_file=os.environ.get("FRAUD_ENV_FILE", ".env"), **(overrides or {}))  # type: ignore[call-arg]
     except ValidationError as error:
         raise UsageError("\n".join(_explain(detail) for detail in error.errors())) from None
 

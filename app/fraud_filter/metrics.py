@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, start_http_server
+
+from prometheus_client.core import CounterMetricFamily
 
 from fraud_filter import schema as layout
 from fraud_filter.errors import UsageError
@@ -21,6 +25,17 @@ REJECT_REASONS = (
     *(layout.REASON_EMPTY, layout.REASON_MALFORMED, layout.REASON_MISSING, layout.REASON_WRONG_TYPE),
     "other",
 )
+
+
+class GeneratorCounts(Protocol):
+    """What `GeneratorMetrics` reads of the generator: numbers of payments since the start."""
+
+    @property
+    def sent(self) -> int: ...  # noqa: D102
+    @property
+    def failed(self) -> int: ...  # noqa: D102
+    @property
+    def late(self) -> int: ...  # noqa: D102
 
 
 class ProbeMetrics:
@@ -103,6 +118,23 @@ class ProbeMetrics:
     def set_last_output(self, timestamp_ms: int) -> None:
         """The newest output's append time, in milliseconds since 1970."""
         self._last_output.labels(*self._labels).set(timestamp_ms / 1000)
+
+
+class GeneratorMetrics:
+    """What the generator has done, read from it at each scrape, so that sending pays nothing for it."""
+
+    def __init__(self, registry: Registry, source: GeneratorCounts) -> None:
+        self._source = source
+        registry.register(self)  # a collector by its `collect`
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """Called by the registry at each scrape."""
+        for name, text, value in (
+            ("sent", "Payments handed to the Kafka client.", self._source.sent),
+            ("failed", "Payments known not to have been delivered.", self._source.failed),
+            ("late", "Payments sent more than 10 ms after they were due.", self._source.late),
+        ):
+            yield CounterMetricFamily(f"fraud_filter_generator_{name}_records", text, value=value)
 
 
 class MetricsServer:

@@ -149,18 +149,16 @@ def _cause(error: Any) -> str:
 def _end(spark: SparkSession, settings: Settings) -> None:
     """Stops Spark and waits for Java's end; when the time is over it is killed, so that nothing is left behind."""
     gateway: Any = spark.sparkContext._gateway
-    java = getattr(gateway, "proc", None)
-    timer = threading.Timer(settings.stop_timeout_s, java.kill) if java else None
-    if timer:
-        timer.daemon = True
-        timer.start()
+    java: Any = gateway.proc
+    timer = threading.Timer(settings.stop_timeout_s, java.kill)
+    timer.daemon = True
+    timer.start()
     try:
         spark.stop()
         gateway.shutdown()  # what Python frees from now on is not told to a Java that is gone
     except ConnectionError:  # Java is gone already: nothing is left to stop
         _log.warning("event=java_gone query=%s", settings.query_name)
     finally:
-        if timer:
-            java.stdin.close()  # Java ends at the end of its input
-            java.wait()
-            timer.cancel()
+        java.stdin.close()  # Java ends at the end of its input
+        java.wait()
+        timer.cancel()

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.consumer.group import KafkaConsumer
+from kafka.producer.kafka import KafkaProducer
+from kafka.structs import TopicPartition
 
 from fraud_filter.config import Settings, load
 from fraud_filter.embedded.processes import Child
@@ -46,6 +48,7 @@ class Stage:
             "FRAUD_FLAGGED_TOPIC": self.flagged,
             "FRAUD_REJECTED_TOPIC": self.rejected,
             "FRAUD_CHECKPOINT": str(self.directory / "checkpoint"),
+            "FRAUD_METRICS_PORT": "0",
             "PYTHONUNBUFFERED": "1",
             **{f"FRAUD_{name.upper()}": value for name, value in settings.items()},
         }

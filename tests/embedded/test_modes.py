@@ -9,6 +9,7 @@ import pytest
 from running import Stage, payment, wait_until
 
 
+from fraud_filter.audit import audit
 from fraud_filter.config import ModeName
 
 MODES = get_args(ModeName)
@@ -67,8 +68,6 @@ def test_nothing_is_lost_over_a_stop_and_a_restart_from_the_checkpoint(stage: St
         send(400)
         wait_until(lambda: len(seen()) >= 300, "what arrives after the restart is written", program)
         assert program.stop(30) == 0, program.tail()
-    from fraud_filter.audit import audit
-
     result = audit(stage.settings())
     assert (result.expected, result.lost, result.unexpected, result.rejected) == (300, 0, 0, 0), result
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ def settings() -> Settings:
     return load()
 
 
-def _decide(spark: Any, values: list[bytes | None], settings: Settings) -> list[Any]:
+def _decide(spark: Any, values: Sequence[bytes | None], settings: Settings) -> list[Any]:
     schema, rules = _parts(settings)
     columns = "_key BINARY, _value BINARY, _topic STRING, _partition INT, _offset BIGINT, _timestamp TIMESTAMP"
     rows = [(f"k{n}".encode(), value, "payments", 1, n, None) for n, value in enumerate(values)]
@@ -146,8 +147,8 @@ def test_each_payment_is_parsed_once(spark: Any, settings: Settings) -> None:
     records = spark.range(1).selectExpr(
         "CAST(id AS STRING) AS _value", *(f"id AS _{name}" for name in columns if name != "value")
     )
-    plan = query.judge(records, schema, rules).where("_reason IS NOT NULL OR size(_rules) > 0")
-    plan = plan._jdf.queryExecution().executedPlan().toString()
+    judged = query.judge(records, schema, rules).where("_reason IS NOT NULL OR size(_rules) > 0")
+    plan = judged._jdf.queryExecution().executedPlan().toString()
     assert plan.count("from_json(StructField(payment_id") == 1
 
 

@@ -19,7 +19,7 @@ def _run(directory: Path, mode: str, sink: str) -> Child:
     argv = [
         sys.executable, "-m", "fraud_filter", "run", "--mode", mode, "--source", "rate", "--sink", sink,
         "--rate-rows-per-second", "20", "--spark-master", "local[4]", "--continuous-interval", "1 second",
-        "--checkpoint", str(directory / "checkpoint"),
+        "--checkpoint", str(directory / "checkpoint"), "--metrics-port", "0",
     ]  # fmt: skip
     return Child("the filter", argv, log=directory / "run.log")
 
@@ -48,7 +48,7 @@ import sys, time
 from fraud_filter import supervisor, config
 mode, checkpoint = sys.argv[1:]
 settings = config.load({"mode": mode, "source": "rate", "sink": "memory", "checkpoint": checkpoint,
-    "spark_master": "local[4]", "rate_rows_per_second": 20, "continuous_interval": "1 second"})
+    "spark_master": "local[4]", "rate_rows_per_second": 20, "metrics_port": 0, "continuous_interval": "1 second"})
 def look(query):
     end = time.monotonic() + 60
     while time.monotonic() < end:

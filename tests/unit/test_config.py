@@ -20,6 +20,7 @@ def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_command_line_wins_over_the_environment_and_that_over_the_env_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("FRAUD_ENV_FILE", str(tmp_path / ".env"))
     (tmp_path / ".env").write_text("FRAUD_MODE=continuous\nFRAUD_QUERY_NAME=from-file\nFRAUD_LINGER_MS=7\n")
     monkeypatch.setenv("FRAUD_QUERY_NAME", "from-environment")
     monkeypatch.setenv("FRAUD_LINGER_MS", "8")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +19,7 @@ from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
     from fraud_filter.generator.pace import Pace
+    from fraud_filter.generator.sender import Sender
     from fraud_filter.generator.source import Source
 
 T = TypeVar("T")
@@ -47,7 +50,10 @@ _FILE = click.Path(path_type=Path)
 @click.option("--mapping", metavar="NAME|FILE", help="replay: paysim, sparkov, or a YAML file for its columns")
 @click.option("--speed", type=float, metavar="X", help="replay: multiple of the recorded pace  [1]")
 @click.option("--report", type=_FILE, metavar="FILE", help="also write the report as JSON")
-@settings_options("kafka_bootstrap_servers", "input_topic", "payment_schema", "rules", "kafka_timeout_s")
+@settings_options(
+    *("kafka_bootstrap_servers", "input_topic", "payment_schema", "rules", "kafka_timeout_s"),
+    *("metrics_host", "generator_port"),
+)
 def command(settings: Settings, count: int | None, seconds: float | None, report: Path | None, **arguments: Any) -> int:
     """Write payments to Kafka at a set rate, made up or replayed from a file.
 
@@ -64,11 +70,29 @@ def command(settings: Settings, count: int | None, seconds: float | None, report
     make_source = _made if arguments["replay"] is None else _replayed
     sender = Sender(settings, make_source(settings, seconds, arguments), count=count, seconds=seconds)
     click.echo(f"writing to {settings.input_topic} at {settings.kafka_bootstrap_servers}", err=True)
-    result = sender.run(stop)
+    with _served(settings, sender):
+        result = sender.run(stop)
     click.echo(result.text())
     if report is not None:
         result.write(report)
     return EXIT_FAILED if result.failed else EXIT_OK
+
+
+@contextmanager
+def _served(settings: Settings, sender: Sender) -> Iterator[None]:
+    """Serves /metrics meanwhile, where a port is set."""
+    from fraud_filter.metrics import GeneratorMetrics, MetricsServer, Registry
+
+    if not settings.generator_port:
+        yield
+        return
+    registry = Registry()
+    GeneratorMetrics(registry, sender)
+    server = MetricsServer(registry, settings.metrics_host, settings.generator_port, "generator_port")
+    try:
+        yield
+    finally:
+        server.stop()
 
 
 def _made(settings: Settings, seconds: float | None, given: dict[str, Any]) -> Source:

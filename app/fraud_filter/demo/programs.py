@@ -33,6 +33,7 @@ def demo_settings(settings: Settings, plan: DemoPlan, address: str) -> Settings:
             "spark_master": f"local[{max(8, plan.partitions + 2)}]",
             "metrics_port": 0,
             "probe_port": 0,
+            "generator_port": 0,
         }
     )
 

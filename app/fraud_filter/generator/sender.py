@@ -90,6 +90,16 @@ class Sender:
         """Records handed to the Kafka client so far; may be read from another thread."""
         return self._tally.sent
 
+    @property
+    def failed(self) -> int:
+        """Records that are known not to have been delivered; may be read from another thread."""
+        return self._tally.failed
+
+    @property
+    def late(self) -> int:
+        """Records sent more than 10 ms after they were due; may be read from another thread."""
+        return self._tally.late
+
     def run(self, stop: threading.Event | None = None) -> Report:
         """Sends until the source, the count or the time ends, or `stop` is set; waits for the deliveries.
 

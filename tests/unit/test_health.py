@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from fraud_filter.config import load
+from fraud_filter.filter_metrics import FilterMetrics
+from fraud_filter.health import ask, judge
+from fraud_filter.metrics import MetricsServer, Registry
+from fraud_filter.progress import Progress
+
+
+def test_a_filter_is_asked_over_http() -> None:
+    registry = Registry()
+    metrics = FilterMetrics(registry, mode="continuous", query="fraud-filter", topic="payments")
+    server = MetricsServer(registry, "127.0.0.1", 0, "metrics_port")
+    settings = load({"metrics_port": server.port})
+    try:
+        assert ask(settings).line.startswith("fraud-filter is not started in continuous mode")
+        assert not ask(settings).healthy
+        metrics.set_up(True, True)
+        metrics.observe(Progress(7, {0: 1}, {0: 5}, 4, at=1_000_000.0), 1)
+        metrics.set_offsets({0: 5, 1: 9}, {0: 8, 1: 9})
+        verdict = ask(settings)
+    finally:
+        server.stop()
+    assert verdict.healthy
+    assert "fraud-filter is active in continuous mode, last commit" in verdict.line
+    assert verdict.line.endswith("lag 3 records")
+    assert not ask(settings).healthy
+    assert "no filter answers at" in ask(settings).line
+
+
+def test_a_stalled_filter_is_not_well() -> None:
+    text = 'fraud_filter_up{mode="continuous",query="q"} 1\nfraud_filter_healthy{mode="continuous",query="q"} 0\n'
+    verdict = judge(text, 5.0)
+    assert not verdict.healthy
+    assert verdict.line == "q is stalled in continuous mode, no commit yet"
