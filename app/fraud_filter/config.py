@@ -1,7 +1,8 @@
 """Every setting of the program, its default and its check. The only module that reads the environment.
 
 A setting `mode` is given as `--mode`, as `FRAUD_MODE` in the environment, or as `FRAUD_MODE` in `.env`, in this
-order; FRAUD_ENV_FILE names another file than `.env`. `KAFKA_BOOTSTRAP_SERVERS` and `SPARK_MASTER` carry no prefix because other tools use the same names.
+order; `FRAUD_ENV_FILE` names another file than `.env`. `KAFKA_BOOTSTRAP_SERVERS` and `SPARK_MASTER` carry no prefix
+because other tools use the same names.
 """
 
 from __future__ import annotations

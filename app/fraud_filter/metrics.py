@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, start_http_server
-
 from prometheus_client.core import CounterMetricFamily
 
 from fraud_filter import schema as layout

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -55,17 +55,19 @@ class Demo:
         return psutil.Process(self.process.pid).children(recursive=True)
 
 
+Starter = Callable[..., Demo]
+
+
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[type[Demo]]:
-    """The Demo class; what a failed test leaves running is stopped."""
+def start(tmp_path: Path) -> Iterator[Starter]:
+    """Starts demos; what a failed test leaves running is stopped."""
     started: list[Demo] = []
 
-    class Started(Demo):
-        def __init__(self, *arguments: str, **environment: str) -> None:
-            super().__init__(tmp_path, *arguments, **environment)
-            started.append(self)
+    def start_demo(*arguments: str, **environment: str) -> Demo:
+        started.append(Demo(tmp_path, *arguments, **environment))
+        return started[-1]
 
-    yield Started
+    yield start_demo
     for demo in started:
         if demo.process.poll() is None:
             demo.process.terminate()
@@ -73,7 +75,7 @@ def start(tmp_path: Path) -> Iterator[type[Demo]]:
 
 
 @pytest.mark.timeout(240)
-def test_a_demo_measures_audits_reports_and_leaves_nothing(start: type[Demo], tmp_path: Path) -> None:
+def test_a_demo_measures_audits_reports_and_leaves_nothing(start: Starter, tmp_path: Path) -> None:
     demo = start(*SHORT, "--png", str(tmp_path / "plot.png"))
     demo.wait_for("real-time: measuring")
     started = demo.descendants()
@@ -100,7 +102,7 @@ def test_a_demo_measures_audits_reports_and_leaves_nothing(start: type[Demo], tm
 
 
 @pytest.mark.timeout(240)
-def test_a_mode_that_fails_is_reported_with_its_reason_and_the_next_one_runs(start: type[Demo], tmp_path: Path) -> None:
+def test_a_mode_that_fails_is_reported_with_its_reason_and_the_next_one_runs(start: Starter, tmp_path: Path) -> None:
     rules = tmp_path / "rules.yml"
     rules.write_text("rules:\n  - name: broken\n    when: no_such_field > 1\n")
     demo = start("--modes", "continuous,real-time", "--seconds", "3", "--warmup", "1", FRAUD_RULES=str(rules))
@@ -131,7 +133,7 @@ def test_a_mode_that_fails_is_reported_with_its_reason_and_the_next_one_runs(sta
     ],
 )
 def test_an_interrupted_demo_stops_everything_and_leaves_nothing(
-    start: type[Demo], number: signal.Signals, code: int, moment: str
+    start: Starter, number: signal.Signals, code: int, moment: str
 ) -> None:
     demo = start(*SHORT)
     demo.wait_for(moment)

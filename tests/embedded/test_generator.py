@@ -56,7 +56,9 @@ def _read(broker: Broker, topic: str) -> list[Message]:
 
 
 def _header(record: Message) -> int:
-    return int(dict(record.headers() or [])[HEADER_GENERATED_AT])
+    value = dict(record.headers() or [])[HEADER_GENERATED_AT]
+    assert isinstance(value, bytes)
+    return int(value)
 
 
 def _call(*words: str) -> subprocess.CompletedProcess[str]:

@@ -6,11 +6,10 @@ import json
 from typing import get_args
 
 import pytest
-from running import Stage, payment, wait_until
-
 
 from fraud_filter.audit import audit
 from fraud_filter.config import ModeName
+from running import Stage, payment, wait_until
 
 MODES = get_args(ModeName)
 MALFORMED = {"bad-1": b"no json", "bad-2": b'{"payment_id": "x"}', "bad-3": b"\xff\x00", "bad-4": None}

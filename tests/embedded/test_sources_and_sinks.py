@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from running import wait_until
 
 from fraud_filter.embedded.processes import Child
 from fraud_filter.modes import MODES
+from running import wait_until
 
 RATE_MODES = [name for name, mode in MODES.items() if "rate" in mode.sources and "console" in mode.sinks]
 

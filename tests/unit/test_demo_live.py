@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 
 import pytest
-from demo_sample import sample_results
 from rich.console import Console
 
+from demo_sample import sample_results
 from fraud_filter.demo.live import LineView, LiveView, ModeStatus, histogram, histogram_axis, open_view
 from fraud_filter.demo.plan import DemoPlan
 from fraud_filter.demo.result import ModeResult

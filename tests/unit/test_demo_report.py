@@ -10,8 +10,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from demo_sample import sample_result, sample_results
 
+from demo_sample import sample_result, sample_results
 from fraud_filter.demo.figures import percentile_svg, save_png, timeline_svg
 from fraud_filter.demo.machine import describe_machine, describe_versions
 from fraud_filter.demo.palette import COLOURS, MARKERS

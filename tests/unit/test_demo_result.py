@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from demo_sample import sample_result
 
+from demo_sample import sample_result
 from fraud_filter.demo.result import Second, quantile, second_between, share_within
 
 

@@ -80,7 +80,7 @@ def test_flagged_ones_match_a_rule_and_ordinary_ones_match_none(tmp_path: Path) 
 
 def test_shares_are_kept() -> None:
     batches = _batches(_source(shares=Shares(flagged=0.05, malformed=0.01)), 40_000)
-    flagged = np.concatenate([batch.flagged for batch in batches])  # type: ignore[misc]
+    flagged = np.concatenate([batch.flagged for batch in batches])
     malformed = np.concatenate([batch.malformed for batch in batches])
     assert flagged.mean() == pytest.approx(0.05, abs=0.005)
     assert malformed.mean() == pytest.approx(0.01, abs=0.002)
