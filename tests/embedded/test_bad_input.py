@@ -14,9 +14,10 @@ from running import Stage
 
 
 def _refused(stage: Stage, *words: str, **settings: str) -> str:
+    inherited = {name: os.environ[name] for name in ("PATH", "JAVA_HOME", "FRAUD_ENV_FILE")}
     answer = subprocess.run(
         [sys.executable, "-m", "fraud_filter", *words], capture_output=True, text=True, timeout=60, check=False,
-        env={"PATH": "/usr/bin:/bin", "FRAUD_ENV_FILE": os.devnull, "JAVA_HOME": os.environ["JAVA_HOME"], **stage.environment(**settings)},
+        env={**inherited, **stage.environment(**settings)},
     )  # fmt: skip
     assert answer.returncode == 2, answer.stderr
     assert "Traceback" not in answer.stderr

@@ -14,9 +14,10 @@ from fraud_filter.cli.main import VERBS
 
 
 def _call(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    inherited = {name: os.environ[name] for name in ("PATH", "FRAUD_ENV_FILE")}
     return subprocess.run(
         [sys.executable, "-m", "fraud_filter", *words],
-        capture_output=True, text=True, timeout=60, check=False, env={"PATH": "/usr/bin:/bin", "FRAUD_ENV_FILE": os.devnull, **environment},
+        capture_output=True, text=True, timeout=60, check=False, env={**inherited, **environment},
     )  # fmt: skip
 
 
