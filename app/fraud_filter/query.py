@@ -65,23 +65,25 @@ def _parse(schema: PaymentSchema) -> Column:
 
 
 def _reject_reason(schema: PaymentSchema) -> Column:
-    """Why a record can't be judged, or null. The second parse runs for such records alone."""
-    fields = {field.name: F.col(f"_payment.`{field.name}`") for field in schema.fields}
+    """Why a record can't be judged, or null. The second parse runs for such records alone.
+
+    Kept small: the optimizer goes through it again for each micro-batch.
+    """
+    absent = {name: F.col(f"_payment.`{name}`").isNull() for name in (field.name for field in schema.fields)}
+    empty_fields = F.array_compact(F.array(*(F.when(is_absent, F.lit(name)) for name, is_absent in absent.items())))
     present = F.from_json(F.col("_value").cast("string"), "MAP<STRING, STRING>")
-    wrong = F.concat_ws(
-        ",",
-        *(F.when(column.isNull() & present[name].isNotNull(), F.lit(name)) for name, column in fields.items()),
-    )
-    missing = F.concat_ws(",", *(F.when(fields[name].isNull(), F.lit(name)) for name in schema.required))
-    is_missing = reduce(
-        lambda one, other: one | other, (fields[name].isNull() for name in schema.required), F.lit(False)
-    )
+    given = F.map_keys(F.map_filter(present, lambda _, value: value.isNotNull()))
+    wrong = F.array_join(F.array_intersect(empty_fields, given), ",")
+    missing = F.array_join(F.array_intersect(empty_fields, F.array(*map(F.lit, schema.required))), ",")
+    is_missing = reduce(lambda one, other: one | other, (absent[name] for name in schema.required))
     return (
         F.when(F.col("_payment").isNull(), F.lit(layout.REASON_EMPTY))
         .when(
             F.col(f"_payment.{_CORRUPT}").isNotNull(),
-            F.when(wrong == "", F.lit(layout.REASON_MALFORMED)).otherwise(
-                F.concat(F.lit(f"{layout.REASON_WRONG_TYPE}: "), wrong)
+            # Without names there are no fields at all: no object, or no JSON.
+            F.coalesce(
+                F.concat(F.lit(f"{layout.REASON_WRONG_TYPE}: "), F.nullif(wrong, F.lit(""))),
+                F.lit(layout.REASON_MALFORMED),
             ),
         )
         .when(is_missing, F.concat(F.lit(f"{layout.REASON_MISSING}: "), missing))
