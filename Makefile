@@ -1,7 +1,7 @@
 # Entry points; `make` lists them. What they do is in fraud-filter (app/fraud_filter) and in the scripts called here.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo stack test test-unit test-embedded lint fmt lock doctor clean
+.PHONY: help demo stack up down status logs switch audit base test test-unit test-embedded test-integration lint fmt lock doctor clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -18,6 +18,27 @@ demo: $(READY) ## Run every mode on an embedded Kafka and Spark, and report; MOD
 stack: $(READY) ## Run an embedded Kafka broker with the topics until Ctrl-C
 	$(BIN)/fraud-filter stack
 
+up: $(READY) ## Bring up the Compose stack and wait until it is healthy; WORKERS=2 TIMEOUT=600 change it
+	$(BIN)/fraud-filter up $(call given,WORKERS,workers) $(call given,TIMEOUT,timeout)
+
+down: $(READY) ## Stop the Compose stack; its data stays
+	$(BIN)/fraud-filter down
+
+status: $(READY) ## Show the stack: health, mode, rates, latency, lag, addresses
+	@$(BIN)/fraud-filter status
+
+logs: ## Follow the logs of the stack
+	docker compose logs --follow --tail 50
+
+switch: $(READY) ## Move the running filter to another mode: MODE=real-time
+	$(BIN)/fraud-filter switch "$(MODE)"
+
+audit: $(READY) ## Compare what the stack wrote with what it should have written
+	$(BIN)/fraud-filter audit
+
+base: ## Make the images' base image anew from Debian's packages
+	app/base --make
+
 test: $(READY) ## Run all tests
 	$(BIN)/pytest
 
@@ -26,6 +47,9 @@ test-unit: $(READY) ## Run the tests that need neither Kafka nor Spark
 
 test-embedded: $(READY) ## Run the tests on a real Kafka and a real Spark
 	$(BIN)/pytest tests/embedded
+
+test-integration: $(READY) ## Run the tests on the Compose stack; needs a Docker Engine
+	$(BIN)/pytest tests/integration
 
 lint: $(READY) ## Check style, types, shell scripts and YAML
 	.ci/lint
@@ -40,7 +64,8 @@ lock: $(READY) ## Pin Python packages and jars anew, with checksums
 doctor: ## Say what this machine has and what it lacks
 	@app/doctor
 
-clean: ## Remove the virtual environment, caches and reports
+clean: ## Remove the stack with its data, the virtual environment, caches and reports
+	@! docker info >/dev/null 2>&1 || [ ! -e .env ] || docker compose --profile grafana down --volumes --remove-orphans
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse demo-report.html demo-report.json
 	find app tests -name __pycache__ -prune -exec rm -rf {} +
 

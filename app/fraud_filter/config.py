@@ -171,14 +171,19 @@ def env_name(setting: str) -> str:
     return _UNPREFIXED.get(setting) or (ENV_PREFIX + setting).upper()
 
 
-def load(overrides: dict[str, Any] | None = None) -> Settings:
-    """Reads the environment and `.env`; `overrides` (the command line, by setting name) win.
+def default_env_file() -> Path:
+    """The file that settings are read from besides the environment."""
+    return Path(os.environ.get("FRAUD_ENV_FILE", ".env"))
+
+
+def load(overrides: dict[str, Any] | None = None, env_file: Path | None = None) -> Settings:
+    """Reads the environment and `.env` (or `env_file`); `overrides` (the command line, by setting name) win.
 
     Raises:
         UsageError: a value is not accepted; the message names each setting, its value and what to give instead.
     """
     try:
-        return Settings(_env_file=os.environ.get("FRAUD_ENV_FILE", ".env"), **(overrides or {}))  # type: ignore[call-arg]
+        return Settings(_env_file=env_file or default_env_file(), **(overrides or {}))  # type: ignore[call-arg]
     except ValidationError as error:
         raise UsageError("\n".join(_explain(detail) for detail in error.errors())) from None
 

@@ -12,6 +12,10 @@ from fraud_filter.errors import EXIT_USAGE, FraudFilterError
 
 #: verb -> (module below fraud_filter.cli, one line for --help). Modules are imported when their verb is called.
 VERBS = {
+    "up": ("up", "Bring up the Compose stack and wait until all of it is healthy."),
+    "status": ("status", "Show the stack: health, mode, rates, latency, lag, addresses."),
+    "switch": ("switch", "Move the stack's filter to another mode on the same checkpoint."),
+    "down": ("down", "Stop the stack; its data stays."),
     "run": ("run", "Run the filter until it is stopped."),
     "health": ("health", "Say whether the running filter is active and keeps up."),
     "generate": ("generate", "Write payments to Kafka at a set rate, made up or replayed from a file."),

@@ -11,7 +11,8 @@ import re
 from decimal import Decimal
 from typing import NamedTuple
 
-#: Limits of Jackson (StreamReadConstraints): deeper, longer or larger input is refused.
+#: Limits of Jackson (StreamReadConstraints): deeper, longer or larger input is refused. At the seams of its buffers,
+#: and behind a leading zero, Jackson lets one digit more through: whoever sends 1001 digits may be judged otherwise.
 MAX_DEPTH = 1000
 MAX_DIGITS = 1000
 MAX_NAME = 50_000
@@ -86,7 +87,10 @@ def written(token: Token) -> str:
 
 
 def java_double(number: float) -> str:
-    """A double as Java's `Double.toString` writes it, such as 1.0E7."""
+    """A double as Java's `Double.toString` writes it, such as 1.0E7.
+
+    Java before 19 writes a digit more than needed of some doubles from 1e16 on, and each Java of the very smallest.
+    """
     if number != number:
         return "NaN"
     if number in (float("inf"), float("-inf")):

@@ -68,7 +68,11 @@ def _remainder(node: exp.Expression) -> exp.Expression:
     if isinstance(node, exp.IntDiv):
         if not {type_name(node.this), type_name(node.expression)} <= set(WHOLE):
             raise refusal(node, "needs whole numbers")
-        return typed("BIGINT", "CAST(:a AS HUGEINT) // NULLIF(:b, 0)", a=node.this, b=node.expression)
+        return _wrapped("BIGINT", "CAST(:a AS HUGEINT) // NULLIF(:b, 0)", a=node.this, b=node.expression)
+    kinds = [type_name(node.this), type_name(node.expression)]
+    if set(kinds) <= set(WHOLE):  # DuckDB stops at the least number by -1
+        widest = max(kinds, key=lambda kind: WHOLE[kind])
+        return typed(widest, "CAST(:a AS HUGEINT) % NULLIF(:b, 0)", a=node.this, b=node.expression)
     return duckdb(":a % NULLIF(:b, 0)", a=node.this, b=node.expression)
 
 

@@ -14,6 +14,7 @@ import zoneinfo
 SECOND_US = 1_000_000
 DAY_US = 86_400 * SECOND_US
 _LONG = 2**63
+_INT = 2**31
 
 _DATE = r"(?P<sign>[+-]?)(?P<year>[0-9]{4,%d})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})%s)?)?"
 _CLOCK = (
@@ -70,10 +71,12 @@ def date_days(text: str) -> int:
         match = _DAY_ONLY.fullmatch(candidate.strip(_TRIMMED))
         if match:
             try:
-                return _days(match)
+                days = _days(match)
             except ValueError:
                 continue
-    if not _JAVA_INT.fullmatch(text) or not -(2**31) <= int(text) < 2**31:
+            if -_INT <= days < _INT:  # Spark holds a date in 32 bits, and gives null for one that does not fit
+                return days
+    if not _JAVA_INT.fullmatch(text) or not -_INT <= int(text) < _INT:
         raise ValueError(f"not a date: {text!r}")
     return int(text)  # Spark 1.5 wrote dates as days, and Spark still reads them
 

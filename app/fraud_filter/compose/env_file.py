@@ -1,0 +1,67 @@
+"""The stack's `.env`: made from `.env.example` at the first start with secrets of its own, read and changed here."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from pathlib import Path
+
+from dotenv import dotenv_values, set_key
+
+from fraud_filter.config import HOME
+from fraud_filter.errors import UsageError
+
+EXAMPLE = HOME / ".env.example"
+COMPOSE_FILE = HOME / "docker-compose.yml"
+
+#: Filled in where `.env.example` leaves them empty.
+SECRETS = ("SPARK_SECRET", "GRAFANA_PASSWORD")
+_SECRET_BYTES = 24
+#: Compose refuses to start without these: `${NAME:?...}`.
+_REQUIRED = re.compile(r"\$\{(\w+):\?")
+
+
+def make(path: Path, example: Path = EXAMPLE) -> None:
+    """Writes `path` from the example, readable by its owner only, with generated secrets.
+
+    Raises:
+        UsageError: the file can't be written.
+    """
+    try:
+        path.touch(mode=0o600)
+        path.write_text(example.read_text(encoding="utf-8"), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{error.filename or path} can't be copied to {path}: {error.strerror}") from None
+    for name in SECRETS:
+        change(path, name, secrets.token_urlsafe(_SECRET_BYTES))
+
+
+def read(path: Path) -> dict[str, str]:
+    """Names and values of the file, as they are written; a name without `=` has no value.
+
+    Raises:
+        UsageError: the file can't be read.
+    """
+    try:
+        with path.open(encoding="utf-8") as lines:
+            return {name: value or "" for name, value in dotenv_values(stream=lines, interpolate=False).items()}
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def change(path: Path, name: str, value: str) -> None:
+    """Sets one name, leaves every other line as it is, and the file readable by its owner only."""
+    set_key(path, name, value, quote_mode="never")
+    path.chmod(0o600)
+
+
+def require(path: Path, values: dict[str, str], compose_file: Path = COMPOSE_FILE) -> None:
+    """Checks that every variable that the Compose file needs has a value.
+
+    Raises:
+        UsageError: names those that have none.
+    """
+    needed = dict.fromkeys(_REQUIRED.findall(compose_file.read_text(encoding="utf-8")))
+    missing = [name for name in needed if not values.get(name)]
+    if missing:
+        raise UsageError(f"{path} has no value for {', '.join(missing)}: give one; .env.example says what it means")

@@ -1,0 +1,58 @@
+"""What the stack's Prometheus knows of the filter now."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import requests
+
+_TIMEOUT_S = 3.0
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Figures of the last minute; None where there is none. Rates per second, latencies and ages in seconds."""
+
+    mode: str | None = None
+    rate_in: float | None = None
+    flagged_rate: float | None = None
+    p50_s: float | None = None
+    p99_s: float | None = None
+    lag: float | None = None
+    commit_age_s: float | None = None
+
+
+def read(prometheus: str) -> Readings:
+    """Asks Prometheus at this URL; every figure is None when it does not answer."""
+
+    def number(query: str) -> float | None:
+        found = _ask(prometheus, query)
+        value = float(found[0]["value"][1]) if found else math.nan
+        return value if math.isfinite(value) else None
+
+    def quantile(share: float) -> float | None:
+        buckets = "sum by (le) (rate(fraud_filter_end_to_end_latency_seconds_bucket[1m]))"
+        return number(f"histogram_quantile({share}, {buckets})")
+
+    modes = _ask(prometheus, "fraud_filter_up")
+    return Readings(
+        mode=modes[0]["metric"].get("mode") if modes else None,
+        # By the ends of the partitions: what is committed moves only every few minutes in real-time mode.
+        rate_in=number("sum(deriv(fraud_filter_latest_offset[1m]))"),
+        flagged_rate=number("sum(rate(fraud_filter_flagged_records_total[1m]))"),
+        p50_s=quantile(0.5),
+        p99_s=quantile(0.99),
+        lag=number("sum(fraud_filter_consumer_lag_records)"),
+        commit_age_s=number("time() - max(fraud_filter_last_progress_timestamp_seconds)"),
+    )
+
+
+def _ask(prometheus: str, query: str) -> list[Any]:
+    try:
+        answer = requests.get(f"{prometheus}/api/v1/query", params={"query": query}, timeout=_TIMEOUT_S)
+        answer.raise_for_status()
+        return answer.json()["data"]["result"]  # type: ignore[no-any-return]
+    except (requests.RequestException, ValueError, KeyError):
+        return []

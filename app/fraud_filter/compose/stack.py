@@ -1,0 +1,153 @@
+"""One Compose project: its settings in force, its containers, and how `docker compose` is called for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import docker
+import yaml
+from docker.models.containers import Container
+
+from fraud_filter.compose import engine, env_file
+from fraud_filter.config import HOME
+from fraud_filter.errors import UsageError
+
+_PROJECT = "com.docker.compose.project"
+_SERVICE = "com.docker.compose.service"
+_ONE_OFF = "com.docker.compose.oneoff"
+
+#: A container that was restarted so often does not recover by itself.
+_RESTARTS = 3
+#: Optional services.
+GRAFANA = "grafana"
+_PROFILES = "COMPOSE_PROFILES"
+
+
+@dataclass(frozen=True)
+class ServiceState:
+    """A container as the engine sees it. `health` is empty where there is no healthcheck."""
+
+    service: str
+    container: Container
+    state: str
+    health: str
+    exit_code: int
+    restarts: int
+    one_shot: bool
+
+    @property
+    def ready(self) -> bool:
+        """Healthy; or, of a service that runs once, ended well."""
+        if self.one_shot:
+            return self.state == "exited" and self.exit_code == 0
+        return self.state == "running" and self.health in ("", "healthy")
+
+    @property
+    def broken(self) -> bool:
+        """It won't become ready by waiting: ended badly, or restarted again and again."""
+        ended_badly = self.one_shot and self.state == "exited" and self.exit_code != 0
+        return not self.ready and (ended_badly or self.restarts >= _RESTARTS)
+
+    @property
+    def word(self) -> str:
+        """State and health in a few words."""
+        if self.state == "exited":
+            return "done" if self.ready else f"exited with code {self.exit_code}"
+        return f"{self.state}, {self.health}" if self.health else self.state
+
+
+@dataclass
+class Stack:
+    """A project of `docker-compose.yml`. `values` are the settings in force: the environment's win over the file's."""
+
+    client: docker.DockerClient
+    env: Path
+    values: dict[str, str]
+    profiles: list[str] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, env: Path, *, make: bool = False) -> Stack:
+        """The project that an environment file describes; with `make` the file is made when it is not there.
+
+        Raises:
+            UsageError: no engine answers, or there is no such file.
+        """
+        client = engine.connect()
+        if not env.exists():
+            if not make:
+                raise UsageError(f"the stack was never started: there is no {env}; `make up` makes it")
+            env_file.make(env)
+        values = {name: os.environ.get(name, value) for name, value in env_file.read(env).items()}
+        return cls(client, env, values, [name for name in values.get(_PROFILES, "").split(",") if name])
+
+    @property
+    def name(self) -> str:
+        """Name of the Compose project."""
+        named = self.values.get("COMPOSE_PROJECT_NAME")
+        return named or str(yaml.safe_load(env_file.COMPOSE_FILE.read_text(encoding="utf-8"))["name"])
+
+    def value(self, name: str) -> str:
+        """A setting's value.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if not self.values.get(name):
+            raise UsageError(f"{self.env} has no value for {name}: give one; .env.example says what it means")
+        return self.values[name]
+
+    def command(self, *words: str) -> list[str]:
+        """`docker compose ...` of this project."""
+        files = ("--file", str(env_file.COMPOSE_FILE), "--env-file", str(self.env), "--project-name", self.name)
+        return ["docker", "compose", "--project-directory", str(HOME), *files, *words]
+
+    def environment(self) -> dict[str, str]:
+        """What `docker compose` gets as its environment: the values in force, and the profiles of this run."""
+        return {**os.environ, **self.values, _PROFILES: ",".join(self.profiles)}
+
+    def compose(self, *words: str, timeout_s: float | None = None) -> subprocess.CompletedProcess[str]:
+        """Runs it to its end; both outputs are captured."""
+        return subprocess.run(
+            self.command(*words),
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=timeout_s,
+        )
+
+    def services(self) -> list[str]:
+        """Names of the services that belong to this run."""
+        listed = self.compose("config", "--services")
+        if listed.returncode:
+            raise UsageError(f"docker-compose.yml is not accepted: {listed.stdout.strip().splitlines()[-1]}")
+        return listed.stdout.split()
+
+    def states(self) -> list[ServiceState]:
+        """Every container of the project, by service."""
+        labels = [f"{_PROJECT}={self.name}", f"{_ONE_OFF}=False"]
+        found = self.client.containers.list(all=True, filters={"label": labels}, ignore_removed=True)
+        return sorted((_state(container) for container in found), key=lambda state: state.service)
+
+    def published(self) -> set[int]:
+        """Ports of this machine that the project's running containers hold."""
+        bindings = [c for state in self.states() for c in (state.container.ports or {}).values() if c]
+        return {int(binding["HostPort"]) for group in bindings for binding in group}
+
+
+def _state(container: Container) -> ServiceState:
+    attributes = container.attrs
+    state = attributes["State"]
+    return ServiceState(
+        service=container.labels[_SERVICE],
+        container=container,
+        state=state["Status"],
+        health=state.get("Health", {}).get("Status", ""),
+        exit_code=state["ExitCode"],
+        restarts=attributes.get("RestartCount", 0),
+        one_shot=attributes["HostConfig"]["RestartPolicy"]["Name"] in ("", "no"),
+    )

@@ -1,0 +1,77 @@
+"""Moves the stack's filter to another mode on the same checkpoint."""
+
+from __future__ import annotations
+
+import time
+
+import requests
+from prometheus_client.parser import text_string_to_metric_families
+
+from fraud_filter.compose import env_file
+from fraud_filter.compose.checks import check_cores
+from fraud_filter.compose.stack import Stack
+from fraud_filter.compose.waiting import start
+from fraud_filter.errors import FraudFilterError, UsageError
+
+_FILTER = "fraud-filter"
+_MOVED = (_FILTER, "probe")
+_MODE = "FRAUD_MODE"
+_LOOK_S = 0.5
+_TIMEOUT_S = 3.0
+
+
+def switch(stack: Stack, mode: str, timeout_s: float) -> tuple[str, float]:
+    """Changes the mode in the stack's `.env`, starts filter and probe anew and waits until payments are decided.
+
+    Returns:
+        The mode that it was in, and the seconds that it took.
+
+    Raises:
+        UsageError: the stack does not run, or this move is not possible; nothing was changed.
+        FraudFilterError: the filter did not become healthy, or decided nothing, within `timeout_s` seconds.
+    """
+    began = time.monotonic()
+    old = _running_mode(stack)
+    if old == mode:
+        return old, 0.0
+    if old == "continuous":
+        raise UsageError(
+            f"continuous mode can't be left for {mode} on its checkpoint: Spark's other engines don't read its offset "
+            "log; nothing was changed. For a new checkpoint: make clean, then another FRAUD_MODE in .env and make up"
+        )
+    workers = sum(state.service == "spark-worker" and state.state == "running" for state in stack.states())
+    check_cores(stack.values, mode, workers)
+    env_file.change(stack.env, _MODE, mode)
+    stack.values[_MODE] = mode
+    start(stack, ("--no-deps", *_MOVED), list(_MOVED), timeout_s)
+    _await_decisions(stack, began + timeout_s)
+    return old, time.monotonic() - began
+
+
+def _running_mode(stack: Stack) -> str:
+    for state in stack.states():
+        if state.service == _FILTER and state.state == "running":
+            variables = dict(line.split("=", 1) for line in state.container.attrs["Config"]["Env"])
+            return str(variables.get(_MODE, ""))
+    raise UsageError("the stack's filter does not run: give FRAUD_MODE in .env, and make up")
+
+
+def _await_decisions(stack: Stack, deadline: float) -> None:
+    """Until something was committed or decided; real-time mode commits only every few minutes."""
+    while time.monotonic() < deadline:
+        commits = _total(stack, "FRAUD_METRICS_PORT", ("fraud_filter_commits_total",))
+        decided = ("fraud_filter_flagged_records_total", "fraud_filter_rejected_records_total")
+        if commits or _total(stack, "FRAUD_PROBE_PORT", decided):
+            return
+        time.sleep(_LOOK_S)
+    raise FraudFilterError("the filter is healthy, and has neither committed nor decided anything: do payments arrive?")
+
+
+def _total(stack: Stack, port: str, names: tuple[str, ...]) -> float:
+    try:
+        page = requests.get(f"http://127.0.0.1:{stack.value(port)}/metrics", timeout=_TIMEOUT_S)
+        page.raise_for_status()
+    except requests.RequestException:
+        return 0.0
+    families = text_string_to_metric_families(page.text)
+    return sum(sample.value for family in families for sample in family.samples if sample.name in names)

@@ -1,0 +1,294 @@
+"""Records and predicates on which the oracle and Spark might differ. `test_oracle_spark` asks both."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+from fraud_filter.schema import Field, PaymentSchema
+
+SCHEMA = PaymentSchema(
+    (
+        Field("payment_id", "STRING", True),
+        Field("merchant", "STRING", False),
+        Field("amount", "DOUBLE", False),
+        Field("installments", "INT", False),
+        Field("account", "BIGINT", False),
+        Field("online", "BOOLEAN", False),
+        Field("fee", "DECIMAL(10, 2)", False),
+        Field("created_at", "TIMESTAMP", False),
+        Field("day", "DATE", False),
+        Field("ratio", "FLOAT", False),
+        Field("branch", "SMALLINT", False),
+        Field("tries", "TINYINT", False),
+        Field("local_time", "TIMESTAMP_NTZ", False),
+    )
+)
+
+#: Every field is given each of these.
+_ANY = (
+    *("null", "true", "false", "0", "-0", "1", "-1", "12.0", "-0.0", "1.5", "1e3", "1E+3", "1e-3", "-2.5e-7"),
+    *("127", "128", "200", "255", "256", "-128", "-129", "32767", "32768", "-32769", "65535"),
+    *("2147483647", "2147483648", "-2147483648", "-2147483649", "9223372036854775807", "9223372036854775808"),
+    *("-9223372036854775808", "-9223372036854775809", "123456789012345678901234567890", "1e400", "-1e400", "1e39"),
+    *("NaN", "-NaN", "nan", "Infinity", "-Infinity", "+Infinity", "INF", "+INF", "-INF", "inf", "undefined"),
+    *('"NaN"', '"nan"', '"Infinity"', '"+Infinity"', '"-Infinity"', '"INF"', '"+INF"', '"-INF"', '"inf"'),
+    *('""', '" "', '"1"', '" 1"', '"1 "', '"1.5"', '"-1e2"', '"0x10"', '"true"', '"TRUE"', '"null"', '"abc"'),
+    *("{}", "[]", "[1]", '[1, "a", null]', '{"a": 1}', '{"a": {"b": [1.50, 1e7, NaN, "\\u00e9"]}}', "[[[]]]"),
+    *("01", "+1", ".5", "5.", "1e", "0x10", "1_000", "1,5", "--1", "tru", "nul", "True", "None", "'1'", "'a\"b'", ""),
+)
+
+_NUMBERS = (
+    *("0.1", "16777217", "9007199254740993", "1e-400", "1.7976931348623157e308", "0.30000000000000004"),
+    *("100000000000000000000000", "3.4028236e38", "1e-46", "123456789.123456789", "1e22", "-0e0", "0e5"),
+    *("1" * 400, "0." + "3" * 500, "1" * 999, "1" * 1000, "1" * 1002, "0." + "1" * 999, "0." + "1" * 1002, "1e99999"),
+)
+
+#: As text (in a STRING field) these depend on the version of Java, so they are given to the numbers alone.
+_DOUBLES = ("4.9e-324", "1e23", "2e23", "123456789012345678.0")
+
+_DECIMALS = (
+    *("1.005", "1.004999", "-1.005", "99999999.99", "99999999.994", "99999999.995", "100000000", "-99999999.995"),
+    *("0.001", "-0.001", "0.005", "1e7", "1e8", "1e-20", "12345678.9", '"1,000.5"', '"1,0,0"', '","', '"1.005"'),
+    *('"+5"', '"-.5"', '".5"', '"5."', '"1e2"', '"1E-1"', '"٣"', '"1d"', '"1f"', '"--1"', '"1.2.3"', '"1e999"'),
+)
+
+_TIMES = (
+    *("2024-03-01T12:30:45Z", "2024-03-01T12:30:45.123456Z", "2024-03-01T12:30:45.123456789Z", "2024-03-01"),
+    *("2024-03-01 12:30:45", "2024-3-1 2:3:4", "2024", "2024-03", "2024-13", "2024-02-30", "2023-02-29", "2024-02-29"),
+    *("2024-03-01T", "2024-03-01 ", " 2024-03-01", "2024-03-01T24:00:00", "2024-03-01T23:59:60Z", "2024-03-01T12"),
+    *("2024-03-01T12:30", "2024-03-01T12:30Z", "2024-03-01T12:30:45.", "2024-03-01T12:30:45.Z", "2024-03-01t12:30:45"),
+    *("2024-03-01T12:30:45+01:00", "2024-03-01T12:30:45-05:30", "2024-03-01T12:30:45+1", "2024-03-01T12:30:45+01"),
+    *("2024-03-01T12:30:45+0100", "2024-03-01T12:30:45+1:00", "2024-03-01T12:30:45+18:00", "2024-03-01T12:30:45+18:01"),
+    *("2024-03-01T12:30:45+01:0", "2024-03-01T12:30:45+01:00:30", "2024-03-01T12:30:45 Europe/Berlin"),
+    *("2024-07-01T12:30:45Europe/Berlin", "2024-03-31T02:30:00 Europe/Berlin", "2024-10-27T02:30:00 Europe/Berlin"),
+    *("2024-03-01T12:30:45 CET", "2024-03-01T12:30:45 PST", "2024-03-01T12:30:45 EST", "2024-03-01T12:30:45 UTC+3"),
+    *("2024-03-01T12:30:45 GMT+03:00", "2024-03-01T12:30:45GMT", "2024-03-01T12:30:45 UT", "2024-03-01T12:30:45 z"),
+    *("2024-03-01T12:30:45 europe/berlin", "2024-03-01T12:30:45 Nowhere/City", "2024-03-01T12:30:45 UTC"),
+    *("2024-03-01 12:30:45 PM", "03/01/2024", "20240301", "20240301T123045Z", "2024-W09-5", "2024-061", "now", "today"),
+    *("epoch", "yesterday", "1709296245", "-1", "0", "12:30", "12:30:45", "T12:30:45", "12", "T12", "0000-01-01"),
+    *("0001-01-01", "1582-10-10T00:00:00Z", "1883-11-18T12:00:00 America/New_York", "1900-01-01T00:00:00Z"),
+    *("1969-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999Z", "10000-01-01", "+10000-01-01", "-0001-01-01"),
+    *("294247-01-10T04:00:54.775807Z", "294247-01-10T04:00:54.775808Z", "-290308-12-21T19:59:05.224192Z"),
+    *("999999-01-01", "9999999-01-01", "99999999-01-01", "024-03-01", "24-03-01", "2024--1", "2024-03-01-05"),
+    "\uff12\uff10\uff12\uff14",
+    *("Fri, 01 Mar 2024 12:30:45 GMT", "2024-03-01T12:30:45,123Z", "\\t2024-03-01\\n", "2024-03-01T12:30:45Z "),
+    "5881580",
+    *("2024-03-01T99", "2024-03-01 x", "2024-03-01x", "2147483647", "2147483648", "+7", "2024-03-01T12:3"),
+    "2024-3-1T1:2:3",
+    *("2024-03-01T12:30:45.1234567890123", "2024-03-01T12:30:45.12a", "2024-03-01T012:30:45", "1.5", "1e3", "GMT"),
+)  # fmt: skip
+
+_TEXTS = (
+    *('"caf\\u00e9"', '"\\ud83d\\ude00"', '"\\ud83d"', '"\\ude00\\ud83d"', '"\\u0000"', '"a\\/b"', '"a\\"b"', '"\\\\"'),
+    *('"\\x41"', '"\\u12"', '"a\\\'b"', '"\\b\\f\\n\\r\\t"', '"\U0001f600"', '"\u2028"', '"%_"', '"a\tb"', '"a\nb"'),
+    *("'it is'", "'a\\'b'", "\"it's\"", "'\"'", '"' + "x" * 70_000 + '"', '"\u0130"', '"\ufeff"', '"\x7f"', '"\x00"'),
+    *("1.50", "1.0E10", "1e7", "1e6", "0.001", "0.0001", "1E-5", "100.0", "-1e-7"),
+    *('[1,2 , 3]', '{ "a" : [ ] , "b":null}', '["\\ud83d\\ude00", "\\u00e9", "/"]', "['a', 'b\"c']"),
+    "[-0, -0.0, 1e400]",
+    *("[+INF, -INF, NaN, Infinity]", '{"a":1,"a":2}', "[1,]", "[,1]", "[1 2]", '{"a"}', "{'a':1}", "{a:1}", '{"a":1,}'),
+    "[" * 998 + "]" * 998, "[" * 999 + "]" * 999, "[" * 1000 + "]" * 1000, "[" * 5000, '{"a":' * 600 + "1" + "}" * 600,
+)  # fmt: skip
+
+_WHOLE = (
+    *(b"", b" ", b"\t\r\n ", b"\x00", b"{", b"}", b"{}", b" {} ", b"[]", b"[{}]", b"null", b"true", b"1", b'"text"'),
+    *(b"\xef\xbb\xbf{}", b"\xff\xfe\x00", b"\xc3", b"not json", b"{{}}", b"{]", b"//x\n{}", b"/* x */{}", b"# x\n{}"),
+    b'[{"payment_id": "p"}]', b'{"payment_id": "p"}', b' \n{"payment_id": "p"}\n ', b'\x00{"payment_id": "p"}',
+    b'{"payment_id": "p"} trailing', b'{"payment_id": "p"}}', b'{"payment_id": "p"}{"payment_id": 2}',
+    b'{"payment_id": "p"',
+    b'{"payment_id": "p"}\x00', b'{"payment_id": "p"} \xff', b'{"payment_id": "p"},', b'{"payment_id": "p",}',
+    b"{'payment_id': 'p'}", b'{payment_id: "p"}', b'{"payment_id" "p"}', b'{"payment_id": p}', b'{"payment_id"; "p"}',
+    b'{"payment_id": null}', b'{"Payment_Id": "p"}', b'{"payment_id ": "p"}', b'{"payment\\u005fid": "p"}', b'{"": 1}',
+    b'{"payment_id": "p", "payment_id": null}', b'{"payment_id": null, "payment_id": "p"}',
+    b'{"payment_id": "p", "amount": 1, "amount": 7000}', b'{"payment_id": "p", "amount": "x", "amount": 1}',
+    b'{"payment_id": "p", "amount": 1, "amount": "x"}', b'{"payment_id": "p", "amount": 1, "amount": null}',
+    b'{"payment_id": "p", "unknown": {"x": [1, 2, {"y": null}]}}', b'{"payment_id": "p", "unknown": nonsense}',
+    b'{"payment_id": "p", "unknown": 01}', b'{"payment_id": "p", "unknown": "\\q"}', b'{"payment_id": "p", "x": [1, 2}',
+    b'{"payment_id": "p", "unknown": 1' + b"0" * 2000 + b"}", b'{"payment_id": "p", "unknown": 1e99999999999}',
+    b'{"payment_id": "caf\xe9"}', b'{"payment_id": "\xf0\x9f\x98"}', b'{"payment_id": "\xed\xa0\xbd\xed\xb8\x80"}',
+    b'{"payment_id": "\xc0\x80"}', b'{"payment_id": "\xf5\x80\x80\x80"}', b'{"payment_id": "\xe2\x82"}',
+    b'{"pay\xe9": 1}',
+    b'{"payment_id": "\xed\xa0"}', b'{"payment_id": "\x80\x80"}', b'{"payment_id": "\xe2\x28\xa1"}',
+    b'{"payment_id": "\xff"}',
+    b'{"' + b"n" * 50_000 + b'": 1, "payment_id": "p"}', b'{"' + b"n" * 50_001 + b'": 1, "payment_id": "p"}',
+    b'{"payment_id": "' + b"x" * 1_000_000 + b'"}', b'{"payment_id": {"a": 1}, "amount": 6000}',
+    b'{"payment_id": [1, 2]}',
+    b'{"payment_id": 12, "amount": 6000}', b'{"payment_id": true}', b'{"payment_id": 1.10}', b'{"payment_id": ""}',
+    '{"payment_id": "p"}'.encode("utf-16-le"), '{"payment_id": "p"}'.encode("utf-16"), b'{"payment_id":\xc2\xa0"p"}',
+    b'{"payment_id": "p", "amount": 1 /* x */}', b'{"payment_id": "p"; "amount": 1}', b'{,"payment_id": "p"}',
+    b'{"payment_id": "p",, "amount": 1}', b'{"payment_id": "p" "amount": 1}', b'{"payment_id": "p", "amount": }',
+)  # fmt: skip
+
+
+def _one_field(field: str, text: str) -> bytes:
+    prefix = "" if field == "payment_id" else '"payment_id": "p", '
+    return f'{{{prefix}"{field}": {text}}}'.encode("utf-8", "surrogatepass")
+
+
+def record_values() -> list[bytes | None]:
+    """Values of records, each of which once was, or may be, read differently by some JSON reader."""
+    values: list[bytes | None] = [None, *_WHOLE]
+    for field in SCHEMA.fields:
+        texts = list(_ANY)
+        if field.type in ("DOUBLE", "FLOAT", "INT", "BIGINT", "STRING"):
+            texts += _NUMBERS
+        if field.type in ("DOUBLE", "FLOAT"):
+            texts += _DOUBLES
+        if field.type.startswith("DECIMAL"):
+            texts += _NUMBERS + _DECIMALS
+        if field.type in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"):
+            texts += [f'"{text}"' for text in _TIMES]
+        if field.type == "STRING":
+            texts += _TEXTS
+        values += [_one_field(field.name, text) for text in texts]
+    return values
+
+
+#: Rules by which records are compared; between them they see every field.
+RECORD_RULES = (
+    *(f"{field.name} IS NULL" for field in SCHEMA.fields),
+    *("amount > 1", "amount <= 0", "isnan(amount)", "merchant = ''", "length(merchant) > 3", "merchant LIKE '%\"%'"),
+    *("installments > 0", "account < 0", "online", "NOT online", "fee >= 1.00", "fee = 0", "ratio > 0.1", "tries < 0"),
+    *("created_at >= '2024-01-01'", "hour(created_at) = 12", "day < DATE'2024-03-01'", "branch BETWEEN 1 AND 300"),
+    *("local_time > TIMESTAMP_NTZ'2024-03-01 12:00:00'", "merchant > 'a'", "amount = installments"),
+)
+
+
+def payments() -> list[bytes]:
+    """Valid payments with nulls and edge values in every field, the same at each call."""
+    choose = random.Random(11)
+    values: dict[str, list[Any]] = {
+        "merchant": [
+            None, "", " ", "Casino Royal", "casino", "CASINO 24", "Café", "100%", "a_b", "x-y.z", "  padded  ", "12",
+            "back\\slash", "ÄÖÜ straße", "line\nbreak", "👍 thumbs", "aaa", "it's",
+        ],
+        "amount": [
+            None, 0.0, -0.0, 0.1, 0.3, -0.5, 0.5, 1.0, 2.5, -2.5, 99.99, 100.0, 4999.995, 5000.0, 1e15, -1e15, 1e300,
+            9.3e18, "NaN", "Infinity", "-Infinity", 7.000000001,
+        ],
+        "installments": [None, 0, 1, 2, 3, -1, -7, 7, 12, 2147483647, -2147483648],
+        "account": [None, 0, 1, -1, 42, 7, 10**12, 9223372036854775807, -9223372036854775808, 3],
+        "online": [None, True, False],
+        "fee": [None, 0.0, 0.01, 0.5, 1.0, 1.25, -1.25, -0.5, 2.5, 99999999.99, -99999999.99, 3.0],
+        "created_at": [
+            None, "2024-03-01T12:30:45.123456Z", "2024-02-29T00:00:00Z", "2023-12-31T23:59:59.999999Z",
+            "2024-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "1969-12-31T23:59:59.5Z", "2024-03-03T04:59:59Z",
+            "2024-03-31T01:30:00Z", "2100-07-04T17:00:00Z", "1582-10-10T10:00:00Z", "2024-12-30T10:00:00Z",
+        ],
+        "day": [None, "2024-03-01", "2024-02-29", "1970-01-01", "1969-12-31", "2023-01-01", "2024-12-31", "0001-01-01"],
+        "ratio": [None, 0.1, 0.5, 1.0, -0.1, 1e10, "NaN", 0.0, 0.3],
+        "branch": [None, 0, 1, 300, 32767, -32768],
+        "tries": [None, 0, 1, 127, -128],
+        "local_time": [None, "2024-03-01T12:30:45", "2024-03-01T00:00:00", "1999-12-31T23:59:59.5"],
+    }  # fmt: skip
+    made = []
+    for number in range(200):
+        fields = {name: choose.choice(of_field) for name, of_field in values.items()}
+        fields = {name: value for name, value in fields.items() if value is not None or number % 2}
+        made.append(json.dumps({"payment_id": f"p{number}", **fields}).encode())
+    return made
+
+
+#: Evaluated by both, with equal results.
+PREDICATES = (
+    # comparison, null, logic
+    *("amount > 100", "amount >= 5000", "amount < 0", "amount <= 0", "amount = 0", "amount <> 0.1", "amount != 1"),
+    *("amount == 0.3", "amount > 0.1", "0.1 < ratio", "ratio = 0.1", "ratio > 0.3", "amount = ratio"),
+    *("amount <=> NULL", "merchant <=> 'casino'", "NOT (amount <=> 1)", "amount IS NULL", "amount IS NOT NULL"),
+    *("isnull(amount)", "isnotnull(merchant)", "online", "NOT online", "online = true", "online IS TRUE"),
+    *("online IS NOT TRUE", "online IS FALSE", "amount > 1 AND online", "amount > 1 OR online", "NOT (amount > 1)"),
+    *("amount > 1 AND NULL", "amount > 1 OR NULL", "(amount > 1 OR online) AND merchant = 'casino'", "true", "false"),
+    *("amount BETWEEN 0 AND 100", "amount NOT BETWEEN 0 AND 100", "installments BETWEEN 1 AND NULL"),
+    *("merchant IN ('casino', 'Café')", "merchant NOT IN ('casino', NULL)", "installments IN (1, 2, 3)"),
+    *("amount IN (0, 100, 5000)", "account IN (9223372036854775807, 1)", "merchant = 'it\\'s'", "merchant = 'it''s'"),
+    *('merchant = "casino"', "account > 2147483648", "account = 9223372036854775807", "merchant < 'a'"),
+    "'b' <= merchant",
+    *("installments = 1.0", "installments > 0.5", "account = amount", "fee = 1.25", "fee > 1", "fee < amount"),
+    "fee = 0.5",
+    # arithmetic
+    *("amount + 1 > 2", "amount * 2 >= 10000", "amount - amount = 0", "-amount > 0", "abs(amount) > 4000"),
+    *("amount / 0 > 1", "amount / 0 IS NULL", "amount / installments > 10", "installments / 2 = 0.5"),
+    "1 / account > 0",
+    *("installments + 1 < 0", "installments - 1 > 0", "installments * 3 > 0", "-installments < 0"),
+    "abs(installments) < 0",
+    *("account + 1 < 0", "account * 2 = 0", "account - 2 > 0", "abs(account) < 0", "installments + account > 0"),
+    *("branch + branch > 0", "tries + tries > 0", "tries * 2 < 0", "installments % 2 = 1", "installments % 0 IS NULL"),
+    *("amount % 2 = 1", "account % 7 < 0", "installments DIV 2 = 1", "account DIV 0 IS NULL", "account DIV -1 < 0"),
+    *("account % -1 = 0", "installments % -1 = 0"),
+    *("mod(installments, 4) = 3", "mod(installments, -4) = -1", "fee * 2 > 2", "fee + fee > 100", "fee - 1 < 0"),
+    *("fee / 3 > 0.4", "fee * fee > 1", "fee % 1 > 0", "floor(amount) = 2", "ceil(amount) = 3", "ceiling(amount) = -2"),
+    *("floor(amount) = amount", "round(amount) = 3", "round(fee) = 1"),
+    *("round(fee, 1) = 1.3", "round(amount) = -3", "floor(installments) = 7", "abs(fee) > 1", "-fee = 1.25"),
+    *("ratio * 2 > 0.5", "ratio + ratio = 0.2", "ratio * amount > 1", "ratio / 2 > 0.1", "ratio - 1 < 0"),
+    # casts
+    *("CAST(amount AS INT) = 2", "CAST(amount AS BIGINT) > 100", "CAST(amount AS INT) < 0", "int(amount) = 99"),
+    *("CAST(account AS INT) = -1", "CAST(installments AS DOUBLE) > 1", "CAST(installments AS STRING) = '7'"),
+    *("CAST(online AS INT) = 1", "CAST(fee AS INT) = 1", "CAST(fee AS DOUBLE) = 1.25", "double(account) > 1e18"),
+    *("CAST(created_at AS DATE) = DATE'2024-03-01'", "CAST(day AS TIMESTAMP) > created_at", "string(account) = '42'"),
+    *("CAST('12.5' AS DECIMAL(10, 2)) < fee", "TRY_CAST(amount AS TINYINT) = -128", "CAST(amount AS SMALLINT) = 100"),
+    *("CAST('2024-03-01' AS DATE) = day", "CAST('never' AS TIMESTAMP) < created_at"),
+    # conditionals
+    *("CASE WHEN amount > 100 THEN online ELSE merchant = 'casino' END", "if(online, amount, 0) > 50"),
+    *("CASE merchant WHEN 'casino' THEN 1 WHEN '' THEN 2 END = 2", "coalesce(amount, 0) = 0", "nvl(amount, -1) < 0"),
+    *("ifnull(merchant, 'none') = 'none'", "nullif(installments, 1) IS NULL", "greatest(amount, 1) > 99"),
+    *("least(amount, ratio) < 0", "greatest(installments, 3) = 3", "least(installments, branch) = 0", "isnan(amount)"),
+    *("isnan(amount) OR amount > 1", "coalesce(merchant, payment_id) LIKE 'p1%'"),
+    # text
+    *("lower(merchant) = 'casino'", "upper(merchant) LIKE 'CASINO%'", "length(merchant) = 4"),
+    "char_length(merchant) > 8",
+    *("trim(merchant) = 'padded'", "ltrim(merchant) = 'padded  '", "rtrim(merchant) = ''", "merchant LIKE '%a%'"),
+    *("merchant LIKE '100\\\\%'", "merchant LIKE 'a\\\\_b'", "merchant LIKE '_a%'", "merchant NOT LIKE '%i%'"),
+    *("merchant ILIKE 'cas%'", "merchant LIKE '%/%%' ESCAPE '/'", "merchant LIKE '%break'", "merchant LIKE '👍%'"),
+    *("merchant RLIKE '^[Cc]asino'", "regexp_like(merchant, '[0-9]+$')", "merchant RLIKE 'a{2,3}'"),
+    "merchant RLIKE '\\\\d'",
+    *("merchant RLIKE '^$'", "merchant RLIKE 'x|y'", "merchant RLIKE '(?:Ca)(s|f)'", "startswith(merchant, 'Ca')"),
+    *("endswith(merchant, '%')", "contains(merchant, 'sin')", "concat(merchant, '!') = 'casino!'"),
+    "merchant || 'x' = 'x'",
+    *("concat_ws('-', merchant, payment_id) LIKE 'casino-%'", "substring(merchant, 1, 3) = 'Cas'"),
+    "left(merchant, 2) = 'Ca'",
+    *("substr(merchant, 2) = 'aa'", "right(merchant, 3) = 'ino'", "substring(merchant, 0, 2) = 'aa'"),
+    "reverse(merchant) = 'aaa'",
+    *("replace(merchant, 'a', 'b') = 'bbb'", "instr(merchant, 'a') = 2", "locate('s', merchant) = 3"),
+    "lpad(merchant, 4, '*') = '*aaa'",
+    *("rpad(merchant, 2, ' ') = 'aa'", "position('o' IN merchant) > 0", "lower(merchant) = 'äöü straße'"),
+    # time
+    *("created_at > '2024-01-01'", "created_at >= timestamp'2024-01-01 00:00:00'"),
+    "created_at < '1970-01-01T00:00:00Z'",
+    *("created_at = '2024-03-01T13:30:45.123456+01:00'", "created_at BETWEEN '2024-01-01' AND '2024-12-31'"),
+    *("created_at > 'never'", "day = '2024-03-01'", "day < created_at", "day > date'1970-01-01'", "created_at > day"),
+    *("hour(created_at) < 5", "minute(created_at) = 59", "second(created_at) = 45", "day(created_at) = 1"),
+    *("dayofweek(created_at) = 1", "dayofmonth(created_at) = 31", "dayofyear(created_at) = 60"),
+    "weekday(created_at) = 6",
+    *("month(created_at) = 12", "quarter(created_at) = 1", "year(created_at) = 2024", "weekofyear(created_at) = 1"),
+    *("dayofweek(day) IN (1, 7)", "year(day) < 1970", "extract(HOUR FROM created_at) = 12"),
+    "date_trunc('DAY', created_at) = created_at",
+    *("extract(YEAR FROM day) = 2024", "date_trunc('hour', created_at) < created_at"),
+    "date_trunc('MONTH', created_at) = '2024-03-01'",
+    *("to_date(created_at) = day", "date(created_at) = day", "datediff(created_at, day) > 0"),
+    "datediff(day, DATE'2024-01-01') = 60",
+    *("unix_timestamp(created_at) > 1704067200", "unix_seconds(created_at) < 0"),
+    "unix_millis(created_at) % 1000 = 123",
+    *("unix_millis(created_at) < 0", "created_at + INTERVAL 1 DAY > '2024-03-01'"),
+    "created_at - INTERVAL '1' HOUR < '1970-01-01'",
+    *("local_time > TIMESTAMP_NTZ'2024-03-01 00:00:00'", "hour(local_time) = 12", "year(local_time) = 1999"),
+)  # fmt: skip
+
+#: Spark has an answer; the oracle must say that it has none.
+REFUSED = (
+    *("merchant = 12", "amount > '100'", "installments = '1'", "online = 1", "online = 'true'", "merchant + 1 > 2"),
+    *("merchant IN (1, 2)", "created_at IN ('2024-01-01')", "coalesce(amount, 'none') = 'none'", "created_at > 5"),
+    *("concat(merchant, amount) = 'x'", "if(online, amount, merchant) = 'x'", "greatest(merchant, 5) = '5'"),
+    *("CAST(merchant AS INT) = 12", "CAST(amount AS STRING) = '1.0'", "CAST(created_at AS STRING) LIKE '2024%'"),
+    *("CAST(merchant AS TIMESTAMP) IS NULL", "CAST(amount AS DECIMAL(10, 2)) = 1", "CAST(created_at AS BIGINT) > 0"),
+    *("round(amount, 2) = 0.1", "bround(amount) = 2", "soundex(merchant) = 'C250'", "md5(merchant) = 'x'"),
+    *("sqrt(amount) > 2", "pow(amount, 2) > 4", "amount & 1 = 1", "installments & 1 = 1", "hash(merchant) > 0"),
+    *("merchant RLIKE '(?i)casino'", "merchant RLIKE '[[a]]'", "merchant RLIKE '\\\\p{L}'", "merchant RLIKE 'a++'"),
+    *("substring(merchant, -3, 2) = 'in'", "substring(merchant, installments) = 'x'", "locate('a', merchant, 2) = 2"),
+    *("split(merchant, ' ')[0] = 'casino'", "exists(array(amount), x -> x > 10)", "size(array(amount)) = 1"),
+    *("regexp_replace(merchant, 'a', 'b') = 'bbb'", "date_format(created_at, 'HH') = '12'"),
+    "initcap(merchant) = 'Casino'",
+    *("floor(fee) = 1", "ceil(fee) = 2", "nvl2(merchant, online, true)"),
+    *("fee DIV 2 = 1", "merchant % 2 = 0", "date_add(day, 1) = DATE'2024-03-02'", "amount AND online"),
+    *("extract(SECOND FROM created_at) = 45.123456", "unix_timestamp(merchant) > 0", "levenshtein(merchant, 'x') < 2"),
+)  # fmt: skip

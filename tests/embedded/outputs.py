@@ -1,0 +1,108 @@
+"""Topics as the query would leave them, written by hand, so that a test knows what is right and wrong in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from kafka.producer.kafka import KafkaProducer
+
+from fraud_filter import schema as layout
+from running import Stage
+
+_WAIT_S = 30
+
+
+class Placed(NamedTuple):
+    """A record and where the broker put it; `timestamp_ms` is its append time, milliseconds since 1970."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+class Outputs:
+    """Writes to the topics of a stage: payments, and decisions about them. Use as a context manager."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self._producer = KafkaProducer(bootstrap_servers=stage.address, acks="all", linger_ms=5)
+
+    def __enter__(self) -> Outputs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._producer.close()
+
+    def pay(self, *values: bytes | None, key: bytes | None = b"card", partition: int = 0) -> list[Placed]:
+        """Appends payments to the input topic."""
+        return self._write(self.stage.input, [(key, value, []) for value in values], partition)
+
+    def flag(
+        self,
+        payments: Iterable[Placed],
+        rules: Sequence[str] = ("large-amount",),
+        *,
+        changes: dict[str, Any] | None = None,
+        key: bytes | None = b"card",
+        partition: int = 0,
+        timestamp_ms: int | None = None,
+    ) -> list[Placed]:
+        """Appends a flagged record for each payment.
+
+        Args:
+            rules: the names that the record gives.
+            changes: fields that differ from the payment's.
+            key: that of `pay`, or another.
+            timestamp_ms: another source.timestamp than the payment's, in milliseconds since 1970.
+        """
+        records = []
+        for payment in payments:
+            fields = {**json.loads(payment.value or b""), **(changes or {}), layout.RULES_FIELD: list(rules)}
+            records.append((key, json.dumps(fields).encode(), _source(payment, timestamp_ms)))
+        return self._write(self.stage.flagged, records, partition)
+
+    def reject(self, payments: Iterable[Placed], reason: str = layout.REASON_MALFORMED, **other: Any) -> list[Placed]:
+        """Appends a rejected record for each payment; `other` may have a `key` or `value` that is not the payment's."""
+        records = [
+            (
+                other.get("key", payment.key),
+                other.get("value", payment.value),
+                [*_source(payment), (layout.HEADER_REASON, reason.encode())],
+            )
+            for payment in payments
+        ]
+        return self._write(self.stage.rejected, records, 0)
+
+    def foreign(self, value: bytes = b"{}", *, rejected: bool = False) -> list[Placed]:
+        """Appends a record of another program: without headers."""
+        topic = self.stage.rejected if rejected else self.stage.flagged
+        return self._write(topic, [(None, value, [])], 0)
+
+    def _write(self, topic: str, records: Sequence[tuple[Any, Any, Any]], partition: int) -> list[Placed]:
+        sent = [
+            self._producer.send(topic, key=key, value=value, headers=headers, partition=partition)
+            for key, value, headers in records
+        ]
+        self._producer.flush(_WAIT_S)
+        placed = [future.get(timeout=_WAIT_S) for future in sent]
+        return [
+            Placed(topic, record.partition, record.offset, record.timestamp, key, value)
+            for record, (key, value, _) in zip(placed, records, strict=True)
+        ]
+
+
+def _source(payment: Placed, timestamp_ms: int | None = None) -> list[tuple[str, bytes]]:
+    numbers = {
+        layout.HEADER_PARTITION: payment.partition,
+        layout.HEADER_OFFSET: payment.offset,
+        layout.HEADER_TIMESTAMP: payment.timestamp_ms if timestamp_ms is None else timestamp_ms,
+    }
+    return [
+        (layout.HEADER_TOPIC, payment.topic.encode()),
+        *((name, str(number).encode()) for name, number in numbers.items()),
+    ]

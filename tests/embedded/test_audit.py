@@ -1,0 +1,310 @@
+"""The audit against the real broker: it passes a right output and finds each kind of wrong one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fraud_filter.audit import AuditResult, audit
+from fraud_filter.ledger import Finding
+from outputs import Outputs, Placed
+from running import Stage, payment
+
+BAD = b'{"payment_id": '
+
+
+@pytest.fixture
+def outputs(stage: Stage) -> Iterator[Outputs]:
+    with Outputs(stage) as writer:
+        yield writer
+
+
+class Scene:
+    """Two partitions of payments: a large one, a common one and a malformed one in the first, a large in the second."""
+
+    def __init__(self, outputs: Outputs) -> None:
+        self.large, self.common, self.bad = outputs.pay(payment("p1", 6000), payment("p2", 10), BAD)
+        (self.other,) = outputs.pay(payment("p3", 7000), partition=1)
+
+
+@pytest.fixture
+def scene(outputs: Outputs) -> Scene:
+    return Scene(outputs)
+
+
+def _audit(outputs: Outputs, **arguments: Any) -> AuditResult:
+    return audit(outputs.stage.settings(), **arguments)
+
+
+def _call(stage: Stage, *words: str) -> subprocess.CompletedProcess[str]:
+    topics = ["--input-topic", stage.input, "--flagged-topic", stage.flagged, "--rejected-topic", stage.rejected]
+    argv = ["audit", "--kafka-bootstrap-servers", stage.address, *topics, "--settle", "0", *words]
+    return subprocess.run(
+        [sys.executable, "-m", "fraud_filter", *argv], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def _faults(result: AuditResult) -> tuple[int, int, int]:
+    return result.lost, result.duplicated, result.unexpected
+
+
+def _at(placed: Placed, reason: str) -> tuple[Finding, ...]:
+    return (Finding(placed.partition, placed.offset, reason),)
+
+
+def test_a_right_output_passes(outputs: Outputs, scene: Scene) -> None:
+    outputs.flag([scene.large])
+    outputs.flag([scene.other], partition=1)
+    outputs.reject([scene.bad])
+    result = _audit(outputs)
+    assert result.ok
+    assert (result.payments, result.expected, result.written) == (4, 2, 2)
+    assert (result.rejected_expected, result.rejected, result.reject_reasons) == (1, 1, {"malformed-json": 1})
+    assert _faults(result) == (0, 0, 0)
+    assert (result.start, result.end) == ({0: 0, 1: 0}, {0: 3, 1: 1})
+    assert result.examples == {"lost": (), "duplicated": (), "unexpected": ()}
+
+
+def test_a_lost_flagged_payment_is_found(outputs: Outputs, scene: Scene) -> None:
+    outputs.flag([scene.large])
+    outputs.reject([scene.bad])
+    result = _audit(outputs)
+    assert not result.ok
+    assert _faults(result) == (1, 0, 0)
+    assert result.examples["lost"] == _at(scene.other, "should be flagged by large-amount")
+
+
+def test_a_lost_rejected_payment_is_found(outputs: Outputs, scene: Scene) -> None:
+    outputs.flag([scene.large, scene.other])
+    result = _audit(outputs)
+    assert not result.ok
+    assert _faults(result) == (1, 0, 0)
+    assert (result.rejected_expected, result.rejected) == (1, 0)
+    assert result.examples["lost"] == _at(scene.bad, "should be rejected as malformed-json")
+
+
+def test_copies_are_counted_and_are_no_fault(outputs: Outputs, scene: Scene) -> None:
+    outputs.flag([scene.large, scene.other, scene.large])
+    outputs.flag([scene.large], partition=1)
+    outputs.reject([scene.bad, scene.bad])
+    result = _audit(outputs)
+    assert result.ok
+    assert _faults(result) == (0, 3, 0)
+    assert (result.written, result.rejected) == (4, 1)
+    assert sorted(finding.reason for finding in result.examples["duplicated"]) == [
+        "flagged again", "flagged again", "rejected again",
+    ]  # fmt: skip
+
+
+def _complete(outputs: Outputs, scene: Scene) -> None:
+    outputs.flag([scene.large, scene.other])
+    outputs.reject([scene.bad])
+
+
+def test_a_flagged_payment_that_matches_no_rule_is_unexpected(outputs: Outputs, scene: Scene) -> None:
+    _complete(outputs, scene)
+    outputs.flag([scene.common])
+    result = _audit(outputs)
+    assert not result.ok
+    assert _faults(result) == (0, 0, 1)
+    assert result.examples["unexpected"] == _at(scene.common, "flagged by large-amount, but it matches no rule")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"rules": ("invalid-amount",)}, "flagged by invalid-amount instead of large-amount"),
+        ({"rules": ("large-amount", "stolen-card")}, "flagged by large-amount, stolen-card instead of large-amount"),
+        ({"rules": ()}, "flagged by no rule instead of large-amount"),
+        ({"changes": {"amount": 6000.01}}, "written with another amount than the payment's"),
+        ({"changes": {"merchant": None, "country": "FR"}}, "written with another merchant, country than the payment's"),
+        (
+            {"changes": {"created_at": "2026-03-01T12:00:00.000001Z"}},
+            "written with another created_at than the payment's",
+        ),
+        ({"changes": {"amount": "much"}}, "flagged with a value that is not a payment with rules"),
+        ({"key": b"another"}, "written with another key than the payment's"),
+        ({"key": None}, "written with another key than the payment's"),
+        ({"key": b""}, "written with another key than the payment's"),
+    ],
+)  # fmt: skip
+def test_a_flagged_record_with_other_content_is_unexpected(
+    outputs: Outputs, scene: Scene, wrong: dict[str, Any], reason: str
+) -> None:
+    outputs.flag([scene.large], **wrong)
+    outputs.flag([scene.other])
+    outputs.reject([scene.bad])
+    result = _audit(outputs)
+    assert not result.ok
+    assert _faults(result) == (0, 0, 1)
+    assert result.examples["unexpected"] == _at(scene.large, reason)
+
+
+def test_the_same_moment_written_in_another_way_is_right(outputs: Outputs, scene: Scene) -> None:
+    outputs.flag([scene.large], changes={"amount": 6e3, "created_at": "2026-03-01T12:00:00.000000Z"})
+    outputs.flag([scene.other], changes={"created_at": "2026-03-01T13:00:00+01:00"})
+    outputs.reject([scene.bad])
+    assert _audit(outputs).ok
+
+
+def test_a_valid_payment_that_was_rejected_is_unexpected(outputs: Outputs, scene: Scene) -> None:
+    _complete(outputs, scene)
+    outputs.reject([scene.common], "wrong-type: amount")
+    result = _audit(outputs)
+    assert not result.ok
+    assert _faults(result) == (0, 0, 1)
+    assert result.examples["unexpected"] == _at(scene.common, "rejected (wrong-type: amount), but it is valid")
+
+
+def test_rejected_instead_of_flagged_is_lost_too(outputs: Outputs, scene: Scene) -> None:
+    outputs.flag([scene.other])
+    outputs.reject([scene.bad, scene.large])
+    assert _faults(_audit(outputs)) == (1, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name"), [({"value": BAD + b" "}, "value"), ({"value": None}, "value"), ({"key": b"another"}, "key")]
+)
+def test_a_rejected_record_with_other_bytes_is_unexpected(
+    outputs: Outputs, scene: Scene, wrong: dict[str, Any], name: str
+) -> None:
+    outputs.flag([scene.large, scene.other])
+    outputs.reject([scene.bad], **wrong)
+    result = _audit(outputs)
+    assert _faults(result) == (0, 0, 1)
+    assert result.examples["unexpected"] == _at(scene.bad, f"written with another {name} than the payment's")
+
+
+def test_a_null_payment_is_rejected_as_null(outputs: Outputs) -> None:
+    outputs.reject(outputs.pay(None, b""), "empty-record")
+    result = _audit(outputs)
+    assert result.ok
+    assert (result.payments, result.rejected, result.reject_reasons) == (2, 2, {"empty-record": 2})
+
+
+def test_payments_without_a_key_are_written_without_one(outputs: Outputs) -> None:
+    outputs.flag(outputs.pay(payment("p1", 6000), key=None), key=None)
+    outputs.reject(outputs.pay(BAD, key=None))
+    result = _audit(outputs)
+    assert result.ok
+    assert (result.written, result.rejected) == (1, 1)
+
+
+@pytest.mark.parametrize("rejected", [False, True])
+def test_a_record_without_headers_is_unexpected(outputs: Outputs, scene: Scene, rejected: bool) -> None:
+    _complete(outputs, scene)
+    (foreign,) = outputs.foreign(rejected=rejected)
+    result = _audit(outputs)
+    assert not result.ok
+    assert _faults(result) == (0, 0, 1)
+    reason = f"record of {foreign.topic} without readable source headers"
+    assert result.examples["unexpected"] == _at(foreign, reason)
+
+
+def test_records_of_another_topic_or_range_are_left_out(outputs: Outputs, scene: Scene) -> None:
+    _complete(outputs, scene)
+    outputs.flag([scene.common._replace(topic="elsewhere"), scene.common._replace(offset=99)])
+    assert _faults(_audit(outputs)) == (0, 0, 0)
+
+
+def test_the_range_is_from_start_to_before_end(outputs: Outputs) -> None:
+    placed = outputs.pay(*(payment(f"p{number}", 6000) for number in range(10)))
+    outputs.flag(placed[3:6])
+    assert _faults(_audit(outputs)) == (7, 0, 0)
+    inner = _audit(outputs, start={0: 3}, end={0: 6})
+    assert (inner.payments, inner.expected, inner.written, inner.ok) == (3, 3, 3, True)
+    assert (inner.start, inner.end) == ({0: 3, 1: 0}, {0: 6, 1: 0})
+    wider = _audit(outputs, start={0: 2}, end={0: 7})
+    assert [finding.offset for finding in wider.examples["lost"]] == [2, 6]
+    nothing = _audit(outputs, start={0: 5}, end={0: 5})
+    assert (nothing.payments, nothing.written, nothing.ok) == (0, 0, True)
+
+
+def test_records_that_are_gone_are_not_audited(outputs: Outputs, admin: Any) -> None:
+    from kafka.structs import TopicPartition
+
+    placed = outputs.pay(*(payment(f"p{number}", 6000) for number in range(5)))
+    outputs.flag(placed[2:])
+    admin.delete_records({TopicPartition(outputs.stage.input, 0): 2})
+    result = _audit(outputs, start={0: 0})
+    assert (result.start[0], result.payments, result.ok) == (2, 3, True)
+
+
+def test_an_empty_topic_is_right(outputs: Outputs) -> None:
+    result = _audit(outputs)
+    assert result.ok
+    assert (result.payments, result.expected, result.written, result.end) == (0, 0, 0, {0: 0, 1: 0})
+    ran = _call(outputs.stage)
+    assert ran.returncode == 0, ran.stderr
+    assert "Nothing to audit" in ran.stdout
+
+
+def test_examples_are_limited_and_counts_are_not(outputs: Outputs) -> None:
+    outputs.pay(*(payment(f"p{number}", 6000) for number in range(20)))
+    result = _audit(outputs, examples=4)
+    assert result.lost == 20
+    assert [finding.offset for finding in result.examples["lost"]] == [0, 1, 2, 3]
+
+
+def test_one_lost_of_twenty_thousand_is_found(outputs: Outputs) -> None:
+    values = [payment(f"p{number}", 6000 if number % 10 == 0 else 20) for number in range(10_000)]
+    halves = [outputs.pay(*values, partition=partition) for partition in (0, 1)]
+    large = [placed for half in halves for placed in half[::10]]
+    lost = large.pop(1234)
+    outputs.flag(large[:1000])
+    outputs.flag(large[1000:], partition=1)
+    result = _audit(outputs)
+    assert (result.payments, result.expected, result.written) == (20_000, 2000, 1999)
+    assert _faults(result) == (1, 0, 0)
+    assert result.examples["lost"] == _at(lost, "should be flagged by large-amount")
+
+
+def test_the_verb_passes_a_right_output_and_writes_its_figures(outputs: Outputs, scene: Scene, tmp_path: Path) -> None:
+    _complete(outputs, scene)
+    file = tmp_path / "audit.json"
+    ran = _call(outputs.stage, "--json", str(file))
+    assert ran.returncode == 0, ran.stderr
+    assert "nothing lost, nothing unexpected" in ran.stdout
+    figures = json.loads(file.read_text())
+    assert figures["ok"] is True
+    assert {name: figures[name] for name in ("payments", "expected", "written", "rejected", "lost")} == {
+        "payments": 4, "expected": 2, "written": 2, "rejected": 1, "lost": 0,
+    }  # fmt: skip
+    assert figures["end"] == {"0": 3, "1": 1}
+
+
+def test_the_verb_fails_when_something_is_lost(outputs: Outputs, scene: Scene, tmp_path: Path) -> None:
+    outputs.flag([scene.large])
+    file = tmp_path / "audit.json"
+    ran = _call(outputs.stage, "--json", str(file), "--examples", "1")
+    assert ran.returncode == 1
+    assert "lost: partition 0, offset 2: should be rejected as malformed-json" in ran.stdout
+    assert "the output is not what it should be" in ran.stdout
+    assert "Traceback" not in ran.stderr
+    figures = json.loads(file.read_text())
+    assert (figures["ok"], figures["lost"], len(figures["examples"]["lost"])) == (False, 2, 1)
+    within = _call(outputs.stage, "--from", '{"0": 0, "1": 1}', "--to", '{"0": 2}')
+    assert within.returncode == 0, within.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--from", "3"], "argument --from: '3' is not accepted"),
+        (["--to", '{"0": 99}'], "partition 0: offsets 0 to 99 can't be audited"),
+        (["--from", '{"7": 0}'], "has no partition 7; it has 0, 1"),
+        (["--flagged-topic", "nowhere"], "setting flagged_topic (--flagged-topic, FRAUD_FLAGGED_TOPIC): "),
+        (["--json", "/nowhere/audit.json"], "argument --json: /nowhere/audit.json can't be written"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_told_in_a_sentence(stage: Stage, words: list[str], message: str) -> None:
+    ran = _call(stage, *words)
+    assert ran.returncode == 2
+    assert message in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1

@@ -1,0 +1,173 @@
+"""The oracle against Spark itself: what it reads, what it matches, and what it refuses to judge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fraud_filter import query
+from fraud_filter import schema as layout
+from fraud_filter.audit import _flagged
+from fraud_filter.config import load
+from fraud_filter.errors import UsageError
+from fraud_filter.ledger import Ledger
+from fraud_filter.oracle import Decision, Oracle
+from fraud_filter.oracle.fields import field_reader
+from fraud_filter.rules import Rule, RuleSet
+from fraud_filter.source_headers import read_source
+from oracle_cases import PREDICATES, RECORD_RULES, REFUSED, SCHEMA, payments, record_values
+
+_COLUMNS = "_key BINARY, _value BINARY, _topic STRING, _partition INT, _offset BIGINT, _timestamp TIMESTAMP"
+#: Python's datetime holds no year above 9999, so times are compared as the oracle has them.
+_AS_NUMBER = {
+    "TIMESTAMP": "unix_micros({0})",
+    "TIMESTAMP_NTZ": "unix_micros(CAST({0} AS TIMESTAMP))",
+    "DATE": "unix_date({0})",
+}
+
+
+def _rules(predicates: Sequence[str]) -> RuleSet:
+    return RuleSet(Path("rules.yml"), tuple(Rule(f"r{at}", at + 1, when=when) for at, when in enumerate(predicates)))
+
+
+def _records(spark: Any, values: Sequence[bytes | None]) -> Any:
+    from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+    rows = [(b"card", value, "payments", 0, offset, None) for offset, value in enumerate(values)]
+    return spark.createDataFrame(rows, _COLUMNS).withColumn("_timestamp", F.timestamp_millis(F.lit(1_700_000_000_123)))
+
+
+def _judged(spark: Any, values: Sequence[bytes | None], rules: RuleSet) -> list[Decision]:
+    """Spark's decisions, in the form of the oracle's."""
+    judged = query.judge(_records(spark, values), SCHEMA, rules)
+    fields = [
+        f"{_AS_NUMBER.get(field.type, '{0}').format(f'`{field.name}`')} AS `{field.name}`" for field in SCHEMA.fields
+    ]
+    rows = judged.selectExpr("_offset", "_reason", "_rules", *fields).orderBy("_offset").collect()
+    return [
+        Decision(None, tuple(row["_rules"]), tuple(row[3:]))
+        if row["_reason"] is None
+        else Decision(row["_reason"], (), ())
+        for row in rows
+    ]
+
+
+def _plain(value: Any) -> str:
+    """Tells -0.0 from 0.0, and finds NaN equal to itself."""
+    return str(value) if isinstance(value, Decimal) else repr(value)
+
+
+def _shown(value: bytes | None) -> str:
+    return repr(value if value is None or len(value) < 200 else value[:100] + b"..." + value[-50:])
+
+
+def test_records_are_read_as_spark_reads_them(spark: Any) -> None:
+    """Rejected or not, each field, and the rules that match."""
+    values, rules = record_values(), _rules(RECORD_RULES)
+    assert len(values) > 200
+    decisions = Oracle(SCHEMA, rules).decide(values)
+    different = []
+    for value, own, its in zip(values, decisions, _judged(spark, values, rules), strict=True):
+        if (own.reason is None) != (its.reason is None):
+            different.append(f"{_shown(value)}: oracle {own.reason or 'valid'}, Spark {its.reason or 'valid'}")
+        for field, one, other in zip(SCHEMA.fields, own.fields, its.fields, strict=False):
+            if _plain(one) != _plain(other):
+                different.append(f"{_shown(value)}: {field.name}: oracle {str(one)[:99]!r}, Spark {str(other)[:99]!r}")
+        if own.rules != its.rules:
+            names = sorted({*own.rules} ^ {*its.rules})
+            different.append(f"{_shown(value)}: {[RECORD_RULES[int(name[1:])] for name in names]}")
+    assert not different, f"{len(different)} differ\n" + "\n".join(different)
+
+
+def test_the_quick_reader_agrees_with_the_thorough_one() -> None:
+    reader = Oracle(SCHEMA, _rules(["true"])).reader
+    for value in record_values():
+        if value is not None:
+            assert repr(reader.read(value)) == repr(reader.read_thoroughly(value)), _shown(value)
+
+
+def test_predicates_match_what_spark_matches(spark: Any) -> None:
+    values, different = payments(), []
+    for first in range(0, len(PREDICATES), 60):
+        some = PREDICATES[first : first + 60]
+        rules = _rules(some)
+        own = Oracle(SCHEMA, rules).decide(values)
+        its = _judged(spark, values, rules)
+        assert all(decision.reason is None for decision in [*own, *its])
+        for at, when in enumerate(some):
+            for value, one, other in zip(values, own, its, strict=True):
+                if (f"r{at}" in one.rules) != (f"r{at}" in other.rules):
+                    verdict = "matches" if f"r{at}" in one.rules else "does not match"
+                    different.append(f"{when!r} {verdict} for the oracle: {value.decode()}")
+                    break
+    assert not different, f"{len(different)} differ\n" + "\n".join(different)
+
+
+def test_most_predicates_separate_the_payments() -> None:
+    """A predicate that matches all payments or none would agree for no good reason."""
+    decisions = Oracle(SCHEMA, _rules(PREDICATES)).decide(payments())
+    found = [sum(f"r{at}" in decision.rules for decision in decisions) for at in range(len(PREDICATES))]
+    idle = [when for when, count in zip(PREDICATES, found, strict=True) if count in (0, len(decisions))]
+    assert len(idle) < len(PREDICATES) * 0.15, idle
+
+
+@pytest.mark.parametrize("when", REFUSED)
+def test_what_spark_takes_and_the_oracle_does_not_is_refused_by_the_name_of_the_rule(when: str) -> None:
+    rules = RuleSet(Path("rules.yml"), (Rule("fine", 2, when="amount > 1"), Rule("suspect", 7, when=when)))
+    with pytest.raises(UsageError, match=r"^rules\.yml, line 7, rule 'suspect': the audit can't evaluate ") as refused:
+        Oracle(SCHEMA, rules)
+    assert repr(when) in str(refused.value)
+
+
+def test_block_lists_match_what_spark_matches(spark: Any) -> None:
+    listed = {
+        "merchant": ("casino", "12", ""),
+        "amount": ("100.0", "1.0E15", "NaN", "-0.0", "0.1", "Infinity", "100"),
+        "installments": ("7", "-1", "07"),
+        "account": ("9223372036854775807", "42"),
+        "branch": ("300",),
+        "tries": ("-128",),
+    }
+    rules = RuleSet(
+        Path("rules.yml"),
+        tuple(Rule(f"r{at}", at + 1, column=name, ids=ids) for at, (name, ids) in enumerate(listed.items())),
+    )
+    own = Oracle(SCHEMA, rules).decide(payments())
+    its = _judged(spark, payments(), rules)
+    assert [decision.rules for decision in own] == [decision.rules for decision in its]
+    assert {name for decision in own for name in decision.rules} == {"r0", "r1", "r2", "r3", "r4", "r5"}
+
+
+def test_what_spark_writes_passes_the_audit(spark: Any) -> None:
+    """From the records' bytes to the written JSON and back: every field, header, key and rejected byte."""
+    values = [*record_values(), *payments()]
+    rules = _rules(["true", "amount > 100", "merchant IS NULL", "created_at >= '2024-01-01'"])
+    oracle = Oracle(SCHEMA, rules)
+    ledger = Ledger(SCHEMA, {0: 0}, {0: len(values)}, examples=50)
+    for offset, (value, decision) in enumerate(zip(values, oracle.decide(values), strict=True)):
+        ledger.expect(0, offset, b"card", value, decision)
+    settings = load()
+    written = query.decide(_records(spark, values), SCHEMA, rules, settings).collect()
+    assert len(written) == len(values)
+    for row in written:
+        value = None if row["value"] is None else bytes(row["value"])
+        source = read_source([(header["key"], bytes(header["value"])) for header in row["headers"]])
+        assert source is not None
+        if row["topic"] == settings.rejected_topic:
+            ledger.see_rejected(source, bytes(row["key"]), value)
+        else:
+            ledger.see_flagged(source, bytes(row["key"]), *_flagged(oracle, value))
+    findings = [
+        f"{finding.reason}: {_shown(values[finding.offset])}" for kind in ledger.examples.values() for finding in kind
+    ]
+    lost = ledger.close()
+    assert (lost, ledger.unexpected, ledger.duplicated) == (0, 0, 0), "\n".join(findings)
+    assert ledger.reject_reasons[layout.REASON_WRONG_TYPE] > 100
+
+
+def test_every_type_of_the_table_is_known() -> None:
+    assert {field_reader(field).field.name for field in SCHEMA.fields} == {field.name for field in SCHEMA.fields}

@@ -1,0 +1,29 @@
+"""Grafana is well and knows Prometheus and the dashboard, where its image can be had."""
+
+from __future__ import annotations
+
+import pytest
+from deployed import Deployed
+from grafana_api.grafana_face import GrafanaFace
+
+
+@pytest.fixture
+def grafana(stack: Deployed) -> GrafanaFace:
+    now = stack.open()
+    if not any(state.service == "grafana" for state in now.states()):
+        pytest.skip(f"no registry gives {now.value('GRAFANA_IMAGE')}")
+    return GrafanaFace(
+        auth=("admin", now.value("GRAFANA_PASSWORD")), host="127.0.0.1", port=int(now.value("GRAFANA_PORT"))
+    )
+
+
+def test_it_is_healthy(grafana: GrafanaFace) -> None:
+    assert grafana.api.GET("/health")["database"] == "ok"
+
+
+def test_its_data_source_is_the_stacks_prometheus(grafana: GrafanaFace) -> None:
+    assert [source["url"] for source in grafana.datasource.list_datasources()] == ["http://prometheus:9090"]
+
+
+def test_the_dashboard_is_there(grafana: GrafanaFace) -> None:
+    assert grafana.search.search_dashboards(type_="dash-db")

@@ -1,0 +1,83 @@
+"""The stack is up: every service, the pages, Prometheus' targets, more workers, and a second `up`."""
+
+from __future__ import annotations
+
+import pytest
+from deployed import Deployed
+from waiting import wait_until
+
+SERVICES = (
+    *("kafka", "kafka-init", "spark-master", "spark-worker", "fraud-filter", "probe", "generator", "prometheus"),
+)
+JOBS = (
+    *("fraud-filter", "probe", "generator", "kafka", "prometheus"),
+    *("spark-master", "spark-worker", "spark-driver", "spark-executors"),
+)
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_service_is_healthy_or_done(stack: Deployed, service: str) -> None:
+    states = [state for state in stack.open().states() if state.service == service]
+    assert [state.word for state in states] == ["done" if service == "kafka-init" else "running, healthy"]
+
+
+def test_containers_are_confined(stack: Deployed) -> None:
+    for state in stack.open().states():
+        host = state.container.attrs["HostConfig"]
+        assert host["CapDrop"] == ["ALL"], state.service
+        assert "no-new-privileges:true" in host["SecurityOpt"], state.service
+        assert host["ReadonlyRootfs"], state.service
+        assert host["Memory"] > 0, state.service
+        assert state.container.attrs["Config"]["User"] not in ("", "0", "root") or state.service == "grafana"
+        ports = [binding["HostIp"] for group in (host["PortBindings"] or {}).values() for binding in group]
+        assert set(ports) <= {"127.0.0.1"}, state.service
+
+
+def test_memory_limits_stay_below_8_gib(stack: Deployed) -> None:
+    limits = sum(state.container.attrs["HostConfig"]["Memory"] for state in stack.open().states())
+    assert limits <= 8 * 1024**3
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_prometheus_reaches_every_target(stack: Deployed, job: str) -> None:
+    def health() -> bool:
+        targets = stack.json("PROMETHEUS_PORT", "/api/v1/targets")["data"]["activeTargets"]
+        mine = [target["health"] for target in targets if target["labels"]["job"] == job]
+        return bool(mine) and set(mine) == {"up"}
+
+    assert wait_until(f"target {job} is up", health)
+
+
+def test_status_shows_figures_and_ends_with_0(stack: Deployed) -> None:
+    def shown() -> str:
+        status = stack.call("status")
+        assert status.returncode == 0, status.stdout
+        assert "p50 - " not in status.stdout, status.stdout
+        return status.stdout
+
+    screen = wait_until("status has a latency", shown, every_s=3)
+    for word in ("micro-batch", "running, healthy", "/s", " ms", "http://127.0.0.1:"):
+        assert word in screen
+
+
+def test_a_second_up_changes_nothing(stack: Deployed) -> None:
+    before = {state.container.id for state in stack.open().states() if not state.one_shot}
+    up = stack.call("up")
+    assert up.returncode == 0, up.stdout
+    assert {state.container.id for state in stack.open().states() if not state.one_shot} == before
+
+
+def test_a_second_worker_joins_the_master(stack: Deployed) -> None:
+    def scale(workers: int) -> None:
+        words = ("--detach", "--no-build", "--no-deps", "--no-recreate", "--scale", f"spark-worker={workers}")
+        done = stack.open().compose("up", *words, "spark-worker", timeout_s=120)
+        assert done.returncode == 0, done.stdout
+
+    def alive() -> int:
+        return int(stack.json("SPARK_MASTER_UI_PORT", "/json/")["aliveworkers"])
+
+    scale(2)
+    try:
+        assert wait_until("two workers", lambda: alive() == 2)
+    finally:
+        scale(1)

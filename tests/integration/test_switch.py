@@ -1,0 +1,68 @@
+"""Every mode runs on the cluster, one after the other on one checkpoint, and nothing is lost on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from deployed import Deployed
+from test_restart import audited
+from waiting import wait_until
+
+from fraud_filter.compose import env_file
+
+DECIDED = "fraud_filter_flagged_records_total"
+
+
+def _executor_tasks(stack: Deployed) -> int:
+    """Tasks that ran or run on executors of the master's workers, by the driver's own account."""
+    workers = {worker["host"] for worker in stack.json("SPARK_MASTER_UI_PORT", "/json/")["workers"]}
+    application = stack.json("SPARK_UI_PORT", "/api/v1/applications")[0]["id"]
+    executors = stack.json("SPARK_UI_PORT", f"/api/v1/applications/{application}/executors")
+    return sum(
+        executor["totalTasks"] + executor["activeTasks"]
+        for executor in executors
+        if executor["id"] != "driver" and executor["hostPort"].split(":")[0] in workers
+    )
+
+
+def _runs_on_the_cluster(stack: Deployed, mode: str) -> None:
+    assert wait_until(f"tasks on a worker in {mode} mode", lambda: _executor_tasks(stack) > 0)
+    assert wait_until(
+        f"flagged payments in {mode} mode", lambda: sum(stack.metric(DECIDED, "FRAUD_PROBE_PORT").values())
+    )
+    filters = [state for state in stack.open().states() if state.service == "fraud-filter"]
+    assert [f"FRAUD_MODE={mode}" in state.container.attrs["Config"]["Env"] for state in filters] == [True]
+
+
+def test_the_first_mode_runs_on_the_cluster(stack: Deployed) -> None:
+    _runs_on_the_cluster(stack, "micro-batch")
+
+
+# Continuous mode last: its checkpoint can't be left.
+@pytest.mark.parametrize("mode", ["async-progress", "real-time", "continuous"])
+def test_switch_moves_to_a_mode_that_runs_on_the_cluster(stack: Deployed, mode: str) -> None:
+    old = env_file.read(stack.env)["FRAUD_MODE"]
+    switched = stack.call("switch", mode)
+    assert switched.returncode == 0, switched.stdout
+    assert f"from {old} to {mode} mode in " in switched.stdout
+    _runs_on_the_cluster(stack, mode)
+
+
+def test_nothing_was_lost_on_the_way(stack: Deployed, tmp_path: Path) -> None:
+    assert audited(stack, tmp_path / "audit.json")["payments"] > 0
+
+
+def test_leaving_continuous_mode_is_refused_and_changes_nothing(stack: Deployed) -> None:
+    before = [state.container.id for state in stack.open().states()]
+    refused = stack.call("switch", "micro-batch")
+    assert refused.returncode == 2
+    assert "continuous mode can't be left for micro-batch" in refused.stdout
+    assert len(refused.stdout.splitlines()) == 1
+    assert env_file.read(stack.env)["FRAUD_MODE"] == "continuous"
+    assert [state.container.id for state in stack.open().states()] == before
+
+
+def test_the_mode_it_is_in_already_is_no_switch(stack: Deployed) -> None:
+    same = stack.call("switch", "continuous")
+    assert (same.returncode, same.stdout) == (0, "continuous mode it is already\n")

@@ -1,0 +1,65 @@
+"""The screen of `fraud-filter status`: figures with their units, dashes where there is none."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from fraud_filter.compose.readings import Readings, read
+from fraud_filter.compose.screen import figure_rows
+
+
+class _Answers(http.server.BaseHTTPRequestHandler):
+    value = "0.0042"
+
+    def do_GET(self) -> None:
+        result = [{"metric": {"mode": "continuous"}, "value": [1.0, self.value]}]
+        body = json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode()
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def answering() -> Iterator[str]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+def test_figures_have_units() -> None:
+    rows = dict(figure_rows(Readings("continuous", 100.04, 5.0, 0.0061, 0.0462, 3, 2.4)))
+    assert rows == {
+        "mode": "continuous",
+        "payments in": "100.0 /s",
+        "flagged": "5.0 /s",
+        "latency, last minute": "p50 6.1 ms, p99 46.2 ms",
+        "lag": "3 records",
+        "last commit": "2 s ago",
+    }
+
+
+def test_what_is_not_known_is_a_dash_not_zero() -> None:
+    assert dict(figure_rows(Readings(p50_s=0.002)))["latency, last minute"] == "p50 2.0 ms, p99 -"
+    assert dict(figure_rows(Readings()))["lag"] == "-"
+
+
+def test_prometheus_is_asked(answering: str) -> None:
+    assert read(answering) == Readings("continuous", *[0.0042] * 6)
+
+
+def test_no_number_is_no_figure(answering: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Answers, "value", "NaN")
+    assert read(answering) == Readings("continuous")
+
+
+def test_a_prometheus_that_does_not_answer_gives_no_figures() -> None:
+    assert read("http://127.0.0.1:1") == Readings()
