@@ -101,8 +101,12 @@ def _cast(node: exp.Expression) -> exp.Expression:
     target, source = node.args["to"].this.name, type_name(node.this)
     if isinstance(node.this, exp.Literal) and node.this.is_string and target in (*TIMES, "DATE"):
         return time_literal(node.this, days_only=target == "DATE")
+    if target in WHOLE and node.args.get("safe"):
+        raise refusal(node, "is null where the number does not fit; write CAST, which cuts it")
     if target in WHOLE and source in ("DOUBLE", "FLOAT"):
-        return _to_whole(target, node.this)
+        if WHOLE[target] >= WHOLE["INT"]:
+            return _to_whole(target, node.this)
+        return _wrapped(target, "CAST(:x AS HUGEINT)", x=_to_whole("INT", node.this))  # as Java does, in two steps
     if target in WHOLE and source in (*WHOLE, "DECIMAL"):
         return _wrapped(target, "CAST(TRUNC(:x) AS HUGEINT)", x=node.this)
     fits = (
