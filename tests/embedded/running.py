@@ -49,6 +49,7 @@ class Stage:
             "FRAUD_REJECTED_TOPIC": self.rejected,
             "FRAUD_CHECKPOINT": str(self.directory / "checkpoint"),
             "FRAUD_METRICS_PORT": "0",
+            "FRAUD_PROBE_PORT": "0",
             "PYTHONUNBUFFERED": "1",
             **{f"FRAUD_{name.upper()}": value for name, value in settings.items()},
         }
