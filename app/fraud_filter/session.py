@@ -7,7 +7,6 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from fraud_filter.config import HOME, Settings
 from fraud_filter.errors import FraudFilterError, UsageError
@@ -35,15 +34,6 @@ _FILTER_CONF = {
     # micro-batch: nine tenths of its planning.
     "spark.sql.constraintPropagation.enabled": "false",
 }
-
-#: For a checkpoint on a local disk. Spark's default renames through Hadoop's FileContext, which starts `readlink` eight
-#: times for each log entry; this one starts none, and checks then renames just as well. Half of a micro-batch was that.
-_LOCAL_CHECKPOINT_CONF = {
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
-}
-
 
 def start(settings: Settings, mode: Mode | None = None) -> SparkSession:
     """Starts Spark at `settings.spark_master`.
@@ -104,8 +94,6 @@ def _conf(settings: Settings, mode: Mode | None) -> dict[str, str]:
         conf["spark.ui.port"] = str(settings.ui_port)
     if mode is not None:
         conf |= mode.session_conf
-        if urlsplit(settings.checkpoint).scheme in ("", "file"):
-            conf |= _LOCAL_CHECKPOINT_CONF
         if "kafka" in (settings.source, settings.sink):
             jars = connector_jars()
             if jars:
