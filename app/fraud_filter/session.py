@@ -35,6 +35,7 @@ _FILTER_CONF = {
     "spark.sql.constraintPropagation.enabled": "false",
 }
 
+
 def start(settings: Settings, mode: Mode | None = None) -> SparkSession:
     """Starts Spark at `settings.spark_master`.
 
