@@ -15,6 +15,8 @@ import psutil
 import pytest
 
 #: A short run of the fastest mode: enough records for percentiles, few enough seconds for a test.
+#: Seconds that init may take to reap what has ended.
+REAPED_S = 10
 SHORT = ("--modes", "real-time", "--seconds", "6", "--warmup", "4")
 
 
@@ -97,7 +99,7 @@ def test_a_demo_measures_audits_reports_and_leaves_nothing(start: Starter, tmp_p
 
     assert f"written: {(demo.output / 'demo-report.html').resolve()}" in demo.seen
     assert "Traceback" not in demo.seen
-    assert [process for process in started if process.is_running()] == []
+    assert psutil.wait_procs(started, timeout=REAPED_S)[1] == []
     assert list(demo.temporary.iterdir()) == []
 
 
@@ -143,7 +145,7 @@ def test_an_interrupted_demo_stops_everything_and_leaves_nothing(
     began = time.monotonic()
     assert demo.finish(60) == code
     assert time.monotonic() - began < 30
-    assert [process for process in started if process.is_running()] == []
+    assert psutil.wait_procs(started, timeout=REAPED_S)[1] == []
     assert list(demo.temporary.iterdir()) == []
     assert not (demo.output / "demo-report.json").exists()
     assert "Traceback" not in demo.seen
