@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from deployed import Deployed, make_env
 
+from deployed import Deployed, make_env
 from fraud_filter.compose import engine
 from fraud_filter.errors import UsageError
 

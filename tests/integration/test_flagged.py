@@ -7,10 +7,11 @@ import uuid
 from typing import Any
 
 import pytest
-from deployed import Deployed
 from kafka.consumer.group import KafkaConsumer
 from kafka.producer.kafka import KafkaProducer
 from kafka.structs import TopicPartition
+
+from deployed import Deployed
 from waiting import wait_until
 
 PAYMENT = {

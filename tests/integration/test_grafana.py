@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from deployed import Deployed
 from grafana_api.grafana_face import GrafanaFace
+
+from deployed import Deployed
 
 
 @pytest.fixture

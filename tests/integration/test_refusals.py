@@ -11,8 +11,8 @@ from pathlib import Path
 
 import docker
 import pytest
-from deployed import Deployed, make_env
 
+from deployed import Deployed, make_env
 from fraud_filter.compose import env_file
 from fraud_filter.config import HOME
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from deployed import Deployed
 from waiting import wait_until
 
@@ -69,9 +70,8 @@ def test_a_second_up_changes_nothing(stack: Deployed) -> None:
 
 def test_a_second_worker_joins_the_master(stack: Deployed) -> None:
     def scale(workers: int) -> None:
-        words = ("--detach", "--no-build", "--no-deps", "--no-recreate", "--scale", f"spark-worker={workers}")
-        done = stack.open().compose("up", *words, "spark-worker", timeout_s=120)
-        assert done.returncode == 0, done.stdout
+        up = stack.call("up", "--workers", str(workers))
+        assert up.returncode == 0, up.stdout
 
     def alive() -> int:
         return int(stack.json("SPARK_MASTER_UI_PORT", "/json/")["aliveworkers"])
@@ -79,5 +79,7 @@ def test_a_second_worker_joins_the_master(stack: Deployed) -> None:
     scale(2)
     try:
         assert wait_until("two workers", lambda: alive() == 2)
+        assert stack.call("up").returncode == 0
+        assert alive() == 2  # a later `up` keeps them
     finally:
         scale(1)

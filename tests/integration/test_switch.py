@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from deployed import Deployed
+from fraud_filter.compose import env_file
 from test_restart import audited
 from waiting import wait_until
-
-from fraud_filter.compose import env_file
 
 DECIDED = "fraud_filter_flagged_records_total"
 

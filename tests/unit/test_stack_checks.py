@@ -10,7 +10,7 @@ import pytest
 from fraud_filter.compose.checks import check_cores, check_ports
 from fraud_filter.errors import UsageError
 
-SIZE = {"KAFKA_PARTITIONS": "6", "SPARK_WORKER_CORES": "4"}
+SIZE = {"KAFKA_PARTITIONS": "6", "SPARK_WORKER_CORES": "4", "SPARK_WORKERS": "1"}
 
 
 @pytest.fixture
@@ -24,18 +24,18 @@ def taken() -> Iterator[int]:
 @pytest.mark.parametrize("mode", ["continuous", "real-time"])
 def test_too_few_cores_are_told_with_both_numbers(mode: str) -> None:
     with pytest.raises(UsageError, match=rf"KAFKA_PARTITIONS=6 needs 6 cores in {mode} mode, .* gives 4: raise"):
-        check_cores(SIZE, mode, 1)
+        check_cores(SIZE, mode)
 
 
 @pytest.mark.parametrize(("mode", "workers"), [("micro-batch", 1), ("async-progress", 1), ("continuous", 2)])
 def test_enough_cores_are_accepted(mode: str, workers: int) -> None:
-    check_cores(SIZE, mode, workers)
+    check_cores({**SIZE, "SPARK_WORKERS": str(workers)}, mode)
 
 
 @pytest.mark.parametrize("text", ["", "two", "0", "-1", "1.5"])
 def test_a_size_that_is_no_number_is_named(text: str) -> None:
     with pytest.raises(UsageError, match=f"SPARK_WORKER_CORES={text} is not accepted"):
-        check_cores({**SIZE, "SPARK_WORKER_CORES": text}, "continuous", 1)
+        check_cores({**SIZE, "SPARK_WORKER_CORES": text}, "continuous")
 
 
 def test_a_taken_port_is_told_with_its_setting(taken: int) -> None:

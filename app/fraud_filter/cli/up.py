@@ -13,9 +13,9 @@ from fraud_filter.cli.stack_options import env_file_option, timeout_option
 @env_file_option
 @timeout_option
 @click.option(
-    "--workers", type=click.IntRange(1, 64), default=1, show_default=True, metavar="N", help="Spark workers to run"
+    "--workers", type=click.IntRange(1, 64), metavar="N", help="Spark workers to run, from now on  [SPARK_WORKERS]"
 )
-def command(env: Path, timeout_s: float, workers: int) -> None:
+def command(env: Path, timeout_s: float, workers: int | None) -> None:
     """Check, build and start the stack; return when every service is healthy.
 
     The settings file is made at the first time, with generated secrets. Exit codes: 0 all healthy, 1 a build failed
@@ -29,11 +29,12 @@ def command(env: Path, timeout_s: float, workers: int) -> None:
 
     stack = Stack.open(env.resolve(), make=True)
     env_file.require(stack.env, stack.values)
-    settings = check_all(stack, workers)
+    if workers is not None:
+        stack.change("SPARK_WORKERS", str(workers))
+    settings = check_all(stack)
     images.prepare(stack)
     click.echo(f"starting {stack.name} in {settings.mode} mode")
-    words = ("--remove-orphans", "--scale", f"spark-worker={workers}")
-    took = start(stack, words, stack.services(), timeout_s)
+    took = start(stack, ["--remove-orphans"], stack.services(), timeout_s)
     click.echo(f"all healthy after {took:.0f} s")
     for name, address in addresses(stack):
         click.echo(f"  {name:<18} {address}")

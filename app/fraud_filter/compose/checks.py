@@ -16,7 +16,7 @@ _LOCAL = "127.0.0.1"
 _SUFFIX = "_PORT"
 
 
-def check_all(stack: Stack, workers: int) -> Settings:
+def check_all(stack: Stack) -> Settings:
     """Every check of this module, and the program's own settings in the stack's `.env`.
 
     Raises:
@@ -24,22 +24,23 @@ def check_all(stack: Stack, workers: int) -> Settings:
     """
     settings = load(env_file=stack.env)
     load_rules(HOME / "app/rules.yml", load_schema(HOME / "app/payment.ddl"))
-    check_cores(stack.values, settings.mode, workers)
+    check_cores(stack.values, settings.mode)
     check_ports(stack.values, grafana=GRAFANA in stack.profiles, ours=stack.published())
     return settings
 
 
-def check_cores(values: dict[str, str], mode: str, workers: int) -> None:
+def check_cores(values: dict[str, str], mode: str) -> None:
     """Checks that each partition gets a core where the mode holds a task for each partition for ever.
 
     Raises:
         UsageError: there are too few; names both numbers.
     """
     partitions, cores = _number(values, "KAFKA_PARTITIONS"), _number(values, "SPARK_WORKER_CORES")
+    workers = _number(values, "SPARK_WORKERS")
     if MODES[mode].holds_tasks and partitions > cores * workers:  # type: ignore[index]
         raise UsageError(
             f"KAFKA_PARTITIONS={partitions} needs {partitions} cores in {mode} mode, and SPARK_WORKER_CORES={cores} "
-            f"with {workers} worker(s) gives {cores * workers}: raise SPARK_WORKER_CORES, or add --workers"
+            f"with SPARK_WORKERS={workers} gives {cores * workers}: raise one of these two"
         )
 
 

@@ -99,6 +99,11 @@ class Stack:
             raise UsageError(f"{self.env} has no value for {name}: give one; .env.example says what it means")
         return self.values[name]
 
+    def change(self, name: str, value: str) -> None:
+        """Gives a setting another value, in the file and for this run."""
+        env_file.change(self.env, name, value)
+        self.values[name] = value
+
     def command(self, *words: str) -> list[str]:
         """`docker compose ...` of this project."""
         files = ("--file", str(env_file.COMPOSE_FILE), "--env-file", str(self.env), "--project-name", self.name)

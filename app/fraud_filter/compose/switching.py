@@ -7,7 +7,6 @@ import time
 import requests
 from prometheus_client.parser import text_string_to_metric_families
 
-from fraud_filter.compose import env_file
 from fraud_filter.compose.checks import check_cores
 from fraud_filter.compose.stack import Stack
 from fraud_filter.compose.waiting import start
@@ -39,10 +38,8 @@ def switch(stack: Stack, mode: str, timeout_s: float) -> tuple[str, float]:
             f"continuous mode can't be left for {mode} on its checkpoint: Spark's other engines don't read its offset "
             "log; nothing was changed. For a new checkpoint: make clean, then another FRAUD_MODE in .env and make up"
         )
-    workers = sum(state.service == "spark-worker" and state.state == "running" for state in stack.states())
-    check_cores(stack.values, mode, workers)
-    env_file.change(stack.env, _MODE, mode)
-    stack.values[_MODE] = mode
+    check_cores(stack.values, mode)
+    stack.change(_MODE, mode)
     start(stack, ("--no-deps", *_MOVED), list(_MOVED), timeout_s)
     _await_decisions(stack, began + timeout_s)
     return old, time.monotonic() - began
