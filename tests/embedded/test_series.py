@@ -1,0 +1,99 @@
+"""The four modes serve the same series, and in continuous mode the offsets in them are those of the checkpoint."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import requests
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from fraud_filter.config import ModeName
+from running import Stage, payment, wait_until
+
+MODES = get_args(ModeName)
+#: A batch of real-time mode must end within the test.
+SHORTEST = "5 seconds"
+#: Spark measures the phases of a batch; continuous mode has none, and there is no other source of them.
+OF_BATCHES_ONLY = {"fraud_filter_phase_duration_seconds"}
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a filter serves."""
+
+    port: int
+
+    def families(self) -> list[Metric]:
+        """All that it serves now; nothing before it listens."""
+        try:
+            page = requests.get(f"http://127.0.0.1:{self.port}/metrics", timeout=5)
+        except requests.ConnectionError:
+            return []
+        return list(text_string_to_metric_families(page.text))
+
+    def values(self, name: str) -> dict[str, float]:
+        """Values by partition, or by "" where there is none."""
+        samples = [sample for family in self.families() for sample in family.samples if sample.name == name]
+        return {sample.labels.get("partition", ""): sample.value for sample in samples}
+
+    def shape(self) -> dict[str, tuple[str, tuple[str, ...]]]:
+        """Type and label names of every series."""
+        return {s.name: (family.type, tuple(sorted(s.labels))) for family in self.families() for s in family.samples}
+
+
+@pytest.fixture
+def page() -> Page:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return Page(free.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def shapes() -> dict[str, dict[str, tuple[str, tuple[str, ...]]]]:
+    """Of the modes that have run, for the last test."""
+    return {}
+
+
+def committed_in_checkpoint(checkpoint: Path, topic: str) -> dict[str, float]:
+    """Next offset to read by partition, as the newest committed entry has it."""
+    newest = max(int(entry.name) for entry in (checkpoint / "commits").iterdir() if entry.name.isdigit())
+    entry = (checkpoint / f"offsets/{newest}").read_text(encoding="utf-8").splitlines()[2]
+    return {partition: float(offset) for partition, offset in json.loads(entry)[topic].items()}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_series_move_in_every_mode(
+    stage: Stage, page: Page, shapes: dict[str, dict[str, tuple[str, tuple[str, ...]]]], mode: str
+) -> None:
+    with stage.run(mode=mode, metrics_port=str(page.port), real_time_duration=SHORTEST) as program:
+        wait_until(lambda: page.values("fraud_filter_up") == {"": 1.0}, "the query runs", program)
+        places = stage.send((f"c{n}", payment(f"p{n}", 5000 + n)) for n in range(40))
+        sent = {str(number): max(at for n, at in places if n == number) + 1.0 for number in {n for n, _ in places}}
+        wait_until(
+            lambda: page.values("fraud_filter_committed_offset") == sent, "all that was sent is committed", program
+        )
+        assert page.values("fraud_filter_latest_offset") == sent
+        assert set(page.values("fraud_filter_consumer_lag_records").values()) == {0.0}
+        assert page.values("fraud_filter_input_records_total")[""] == len(places)
+        assert page.values("fraud_filter_commits_total")[""] >= 1
+        assert time.time() - page.values("fraud_filter_last_progress_timestamp_seconds")[""] < 30
+        assert page.values("fraud_filter_healthy") == {"": 1.0}
+        if mode in ("continuous", "micro-batch"):
+            assert committed_in_checkpoint(stage.directory / "checkpoint", stage.input) == sent
+        shapes[mode] = page.shape()
+        assert program.stop(30) == 0, program.tail()
+
+
+def test_the_modes_serve_the_same_series(shapes: dict[str, dict[str, tuple[str, tuple[str, ...]]]]) -> None:
+    assert set(shapes) == set(MODES)
+    common = [{name: series for name, series in shape.items() if name not in OF_BATCHES_ONLY}
+              for shape in shapes.values()]  # fmt: skip
+    assert len(common[0]) > 10
+    assert all(shape == common[0] for shape in common)
