@@ -8,14 +8,14 @@ import pytest
 from matplotlib.figure import Figure
 
 from fraud_filter.config import HOME
-from fraud_filter.pages.palette import COLOURS
+from fraud_filter.pages.palette import COLOURS, SERIES
 from fraud_filter.pages.plotting import EDGE, FAINT, INK, OBJECTIVE_INK, format_latency, svg
 
 CSS = (HOME / "app/fraud_filter/pages/page.css").read_text()
 
 
 def _variables(css: str) -> dict[str, str]:
-    return dict(re.findall(r"--([a-z-]+): (#[0-9a-f]+);", css))
+    return dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]+);", css))
 
 
 def _luminance(colour: str) -> float:
@@ -36,7 +36,8 @@ DARK = _variables(CSS[CSS.index("@media") : CSS.index("* {")])
 
 
 def test_light_pages_have_the_colours_of_the_plots() -> None:
-    expected = {**COLOURS, "ink": INK, "line": FAINT, "edge": EDGE, "objective": OBJECTIVE_INK}
+    series = {f"series-{number}": colour for number, colour in enumerate(SERIES, 1)}
+    expected = {**COLOURS, **series, "ink": INK, "line": FAINT, "edge": EDGE, "objective": OBJECTIVE_INK}
     assert {name: LIGHT[name] for name in expected} == expected
 
 
@@ -45,7 +46,7 @@ def test_text_and_curves_stand_out_from_the_page(theme: dict[str, str]) -> None:
     assert theme.keys() == LIGHT.keys()
     for name in ("ink", "soft", "good", "bad", "objective"):
         assert _contrast(theme[name], theme["paper"]) >= 4.5, name  # WCAG 2, 1.4.3: text
-    for name in COLOURS:
+    for name in [name for name in theme if name in COLOURS or name.startswith("series-")]:
         assert _contrast(theme[name], theme["paper"]) >= 3, name  # WCAG 2, 1.4.11: graphics
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from fraud_filter.latency import OBJECTIVE_MS
-from fraud_filter.pages.palette import COLOURS
+from fraud_filter.pages.palette import COLOURS, SERIES
 
 INK, FAINT, EDGE, OBJECTIVE_INK = "#1f2933", "#d9dfe5", "#9aa5b1", "#4a5560"
 
@@ -37,9 +37,11 @@ _VARIABLES: Mapping[str, str] = {
     EDGE: "edge",
     OBJECTIVE_INK: "objective",
     **{colour: mode for mode, colour in COLOURS.items()},
+    **{colour: f"series-{number}" for number, colour in enumerate(SERIES, 1)},
 }
 
-_LATENCY_TICKS = [step * 10**power for power in range(-1, 6) for step in (1, 2, 5)]
+#: Where an axis of latencies may have a tick, in milliseconds.
+LATENCY_TICKS = [step * 10**power for power in range(-1, 6) for step in (1, 2, 5)]
 
 
 def svg(figure: Figure) -> str:
@@ -71,7 +73,7 @@ def latency_axis(axes: Axes, latencies_ms: Sequence[float]) -> None:
     low, high = latency_limits(latencies_ms)
     axes.set_yscale("log")
     axes.set_ylim(low, high)
-    axes.yaxis.set_major_locator(FixedLocator([tick for tick in _LATENCY_TICKS if low <= tick <= high]))
+    axes.yaxis.set_major_locator(FixedLocator([tick for tick in LATENCY_TICKS if low <= tick <= high]))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: format_latency(tick)))
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
