@@ -124,7 +124,8 @@ class _Collector:
 
     def collect(self) -> ReportData:
         ask = self._queries
-        spans = find_spans(self._range(ask.by_mode("fraud_filter_up")), self._gap_s)
+        up = self._range(ask.by_mode("fraud_filter_up"))
+        spans = find_spans(up, self._gap_s)
         counters = {
             name: self._range(ask.raw(metric))
             for name, metric in {
@@ -164,6 +165,7 @@ class _Collector:
             spans=spans,
             events=find_events(
                 spans,
+                up,
                 self._range(ask.by_mode("fraud_filter_restarts_total")),
                 self._range(ask.by_mode("fraud_filter_commits_total")),
                 self._gap_s,

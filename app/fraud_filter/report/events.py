@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -50,27 +50,38 @@ def find_spans(up: Sequence[Series], longest_gap_s: float) -> list[Span]:
 
 
 def find_events(
-    spans: Sequence[Span], restarts: Sequence[Series], commits: Sequence[Series], gap_s: float
+    spans: Sequence[Span], up: Sequence[Series], restarts: Sequence[Series], commits: Sequence[Series], gap_s: float
 ) -> list[Event]:
-    """What happened, oldest first. `gap_s` are the seconds without data after which the filter counts as gone.
+    """What happened, oldest first. All series are by mode; `gap_s` seconds without data are a gap.
 
-    `restarts` counts what the program restarted by itself. A program that began anew shows in its counters, which then
-    start at 0: `commits` is such a counter, told by mode.
+    `up` is 1 while the query is active. `restarts` counts what the program restarted by itself. A program that began
+    anew shows in its counters, which then start at 0: `commits` is such a counter.
     """
-    events = []
+    found = [*_changes(spans, gap_s)]
+    for before, now, at in _steps(up):
+        if (now > 0) != (before > 0):
+            found.append(Event(at, *(("active", "query active") if now > 0 else ("inactive", "query not active"))))
+    for before, now, at in _steps(restarts):
+        if now > before:
+            times = "" if now - before == 1 else f" {now - before:g} times"
+            found.append(Event(at, "restarted", f"query restarted{times} after a failure"))
+    for before, now, at in _steps(commits):
+        if now < before:
+            found.append(Event(at, "started", "filter started anew: its counters begin at 0"))
+    return sorted(found, key=lambda event: event.at)
+
+
+def _changes(spans: Sequence[Span], gap_s: float) -> Iterator[Event]:
     for before, now in pairwise(spans):
         pause = now.start - before.end
         if before.mode != now.mode:
-            events.append(Event(now.start, "switched", f"mode switched from {before.mode} to {now.mode}"))
+            yield Event(now.start, "switched", f"mode switched from {before.mode} to {now.mode}")
         elif pause > gap_s:
-            events.append(Event(now.start, "gap", f"data again, after {format_duration(pause)} without any"))
-    for series in restarts:
-        for (_, before_count), (at, count) in pairwise(series.points):
-            if count > before_count:
-                times = "" if count - before_count == 1 else f" {count - before_count:g} times"
-                events.append(Event(at, "restarted", f"query restarted{times} after a failure"))
-    for series in commits:
-        for (_, before_count), (at, count) in pairwise(series.points):
-            if count < before_count:
-                events.append(Event(at, "started", "filter started anew: its counters begin at 0"))
-    return sorted(events, key=lambda event: event.at)
+            yield Event(now.start, "gap", f"data again, after {format_duration(pause)} without any")
+
+
+def _steps(series: Sequence[Series]) -> Iterator[tuple[float, float, float]]:
+    """Value before, value now, and time, for each two points that follow each other."""
+    for one in series:
+        for (_, before), (at, now) in pairwise(one.points):
+            yield before, now, at
