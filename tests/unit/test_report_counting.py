@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from fraud_filter.report.counting import covered_s, growth, total_growth
@@ -25,11 +26,17 @@ def test_a_counter_that_falls_began_anew() -> None:
     assert growth(series([5, 9, 2, 3]).points) == 4 + 2 + 1
 
 
+def test_what_grew_over_a_gap_can_be_left_out() -> None:
+    one = Series({}, ((0, 1), (1, 3), (9, 50), (10, 51)))
+    assert growth(one.points) == 50
+    assert growth(one.points, GAP_S) == total_growth([one], GAP_S) == 3
+
+
 def test_only_series_with_the_labels_count_and_none_is_not_zero() -> None:
     both = [series([0, 3], mode="continuous"), series([10, 14], mode="continuous"), series([0, 99], mode="real-time")]
-    assert total_growth(both, mode="continuous") == 7
-    assert total_growth(both) == 106
-    assert total_growth(both, mode="micro-batch") is None
+    assert total_growth(both, math.inf, mode="continuous") == 7
+    assert total_growth(both, math.inf) == 106
+    assert total_growth(both, math.inf, mode="micro-batch") is None
 
 
 def test_gaps_do_not_count_as_covered() -> None:

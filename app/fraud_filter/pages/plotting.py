@@ -40,8 +40,7 @@ _VARIABLES: Mapping[str, str] = {
     **{colour: f"series-{number}" for number, colour in enumerate(SERIES, 1)},
 }
 
-#: Where an axis of latencies may have a tick, in milliseconds.
-LATENCY_TICKS = [step * 10**power for power in range(-1, 6) for step in (1, 2, 5)]
+_LATENCY_TICKS = [step * 10**power for power in range(-1, 6) for step in (1, 2, 5)]
 
 
 def svg(figure: Figure) -> str:
@@ -68,12 +67,18 @@ def latency_limits(latencies_ms: Sequence[float]) -> tuple[float, float]:
     return min([*latencies_ms, OBJECTIVE_MS / 2]) / 1.3, max([*latencies_ms, OBJECTIVE_MS * 2]) * 1.3
 
 
-def latency_axis(axes: Axes, latencies_ms: Sequence[float]) -> None:
-    """A logarithmic y axis around `latencies_ms` and the objective, ticked 1, 2, 5, 10 …"""
+def latency_ticks(low: float, high: float, most: int) -> FixedLocator:
+    """Ticks at 1, 2, 5, 10 … milliseconds; at powers of ten alone where those would be more than `most`."""
+    ticks = [tick for tick in _LATENCY_TICKS if low <= tick <= high]
+    return FixedLocator(ticks if len(ticks) <= most else [tick for tick in ticks if f"{tick:g}"[0] == "1"])
+
+
+def latency_axis(axes: Axes, latencies_ms: Sequence[float], most: int = 20) -> None:
+    """A logarithmic y axis around `latencies_ms` and the objective, with at most so many ticks at 1, 2, 5, 10 …"""
     low, high = latency_limits(latencies_ms)
     axes.set_yscale("log")
     axes.set_ylim(low, high)
-    axes.yaxis.set_major_locator(FixedLocator([tick for tick in LATENCY_TICKS if low <= tick <= high]))
+    axes.yaxis.set_major_locator(latency_ticks(low, high, most))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: format_latency(tick)))
     axes.grid(axis="y", color=FAINT, linewidth=0.8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -32,8 +33,8 @@ Distribution = Mapping[float, float]
 class Figures:
     """Figures of one mode, or of all of them. None is not known, never zero. Counts are records.
 
-    `seconds` is for how long there is data; `rate` the payments per second then; `lag` the largest lag of a partition;
-    `within` the share of the decisions that took no longer than the objective.
+    `seconds` is for how long there is data of the filter; `rate` the payments per second; `lag` the largest lag of a
+    partition; `within` the share of the decisions that took no longer than the objective.
     """
 
     mode: str
@@ -124,19 +125,20 @@ class _Collector:
 
     def collect(self) -> ReportData:
         ask = self._queries
-        up = self._range(ask.by_mode("fraud_filter_up"))
-        spans = find_spans(up, self._gap_s)
         counters = {
             name: self._range(ask.raw(metric))
             for name, metric in {
                 "flagged": _FLAGGED,
                 "rejected": _REJECTED,
                 "duplicates": "fraud_filter_duplicate_records_total",
+                "up": "fraud_filter_up",
                 "restarts": "fraud_filter_restarts_total",
                 "input": "fraud_filter_latest_offset",
                 "buckets": "fraud_filter_end_to_end_latency_seconds_bucket",
             }.items()
         }
+        up = self._range(ask.by_mode("fraud_filter_up"))
+        spans = find_spans(up, self._gap_s)
         modes = list(dict.fromkeys([*(span.mode for span in spans), *_labels(counters["flagged"], "mode")]))
         distributions = {mode: _distribution(counters["buckets"], mode=mode) for mode in modes}
         quantiles = {share: self._by_mode(ask.whole_quantile(share, "mode, le")) for share in (0.5, 0.95, 0.99)}
@@ -189,19 +191,20 @@ class _Collector:
         lag: float | None,
         **labels: str,
     ) -> Figures:
-        grown = {counter: total_growth(series, **labels) for counter, series in counters.items()}
-        seconds = covered_s(counters["input"], self._gap_s, **labels)
+        grown = {counter: total_growth(series, math.inf, **labels) for counter, series in counters.items()}
+        # What came in while there was no data came in during another mode, or none.
+        taken, took_s = (measure(counters["input"], self._gap_s, **labels) for measure in (total_growth, covered_s))
         decided = sum(distribution.values())
         inside = sum(count for limit_s, count in distribution.items() if limit_s * 1000 <= OBJECTIVE_MS)
         milliseconds = {share: value * 1000 if value is not None else None for share, value in quantiles_s.items()}
         return Figures(
             mode=name,
-            seconds=seconds,
+            seconds=covered_s(counters["up"], self._gap_s, **labels),
             p50_ms=milliseconds[0.5],
             p95_ms=milliseconds[0.95],
             p99_ms=milliseconds[0.99],
             within=inside / decided if decided else None,
-            rate=grown["input"] / seconds if seconds and grown["input"] is not None else None,
+            rate=taken / took_s if took_s and taken is not None else None,
             lag=lag,
             flagged=grown["flagged"],
             rejected=grown["rejected"],
@@ -236,7 +239,7 @@ def _distribution(buckets: Sequence[Series], **labels: str) -> Distribution:
     """Decisions by the bucket that they fell into; a classic histogram counts those of the smaller ones as well."""
     limits = sorted({float(series.labels["le"]) for series in buckets})
     names = {float(series.labels["le"]): series.labels["le"] for series in buckets}
-    cumulative = [total_growth(buckets, le=names[limit], **labels) or 0.0 for limit in limits]
+    cumulative = [total_growth(buckets, math.inf, le=names[limit], **labels) or 0.0 for limit in limits]
     return {
         limit: max(0.0, now - before)
         for limit, before, now in zip(limits, [0.0, *cumulative], cumulative, strict=False)

@@ -9,7 +9,7 @@ from functools import wraps
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
 
 from fraud_filter.latency import OBJECTIVE_MS
 from fraud_filter.pages.palette import COLOURS, SERIES
@@ -17,18 +17,20 @@ from fraud_filter.pages.plotting import (
     EDGE,
     FAINT,
     INK,
-    LATENCY_TICKS,
     OBJECTIVE_INK,
     RC,
     format_latency,
     latency_axis,
     latency_limits,
+    latency_ticks,
     svg,
 )
 from fraud_filter.report.data import Distribution, ReportData
 from fraud_filter.report.timeplot import WIDTH, Values, draw_curves, last, name_curves, spread, time_axes, times, values
 
 _TALL, _LOW = 3.5, 2.5
+#: Ticks of a latency axis that have room.
+_MOST_TICKS = 10
 #: Partitions that are drawn apart: those with the largest lag.
 _PARTITIONS = 8
 #: Latencies below this are drawn here: a logarithmic axis has no zero.
@@ -56,7 +58,7 @@ def latency_svg(data: ReportData) -> Figure | None:
         return None
     figure, axes = time_axes(data, _TALL)
     colours = spread(list(curves), (SERIES[0], SERIES[2], SERIES[1]))
-    latency_axis(axes, [extreme for y in curves.values() for extreme in (np.nanmin(y), np.nanmax(y))])
+    latency_axis(axes, [extreme for y in curves.values() for extreme in (np.nanmin(y), np.nanmax(y))], _MOST_TICKS)
     axes.axhline(OBJECTIVE_MS, color=OBJECTIVE_INK, linewidth=1.2, linestyle=(0, (4, 3)), zorder=2)
     axes.annotate(f"objective {OBJECTIVE_MS} ms", (0, OBJECTIVE_MS), (4, 4), xycoords=axes.get_yaxis_transform(),
                   textcoords="offset points", color=OBJECTIVE_INK, fontsize=10)  # fmt: skip
@@ -88,10 +90,9 @@ def distribution_svg(data: ReportData) -> Figure | None:
     low, high = latency_limits(edges)
     axes.set_xscale("log")
     axes.set_xlim(low, high)
-    axes.xaxis.set_major_locator(FixedLocator([tick for tick in LATENCY_TICKS if low <= tick <= high]))
+    axes.xaxis.set_major_locator(latency_ticks(low, high, _MOST_TICKS))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: format_latency(tick)))
-    axes.tick_params(axis="x", labelsize=10 if high / low < 5000 else 8)
     axes.set_ylim(0, None)
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.set_ylabel("decisions per doubling")

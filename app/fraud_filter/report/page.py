@@ -36,6 +36,7 @@ def render_page(data: ReportData) -> str:
         since=format_duration(data.window.seconds),
         start=_moment(data.window.start),
         end=_moment(data.window.end),
+        newest=next((row for row in reversed(data.modes) if row.p99_ms is not None), None),
         objective_ms=OBJECTIVE_MS,
         **{name: Markup(plot(data)) for name, plot in _PLOTS.items()},  # noqa: S704 - drawn by us, text escaped
     )
