@@ -55,6 +55,10 @@ class PrometheusServer(Child):
         ]
         super().__init__("Prometheus", argv, log=directory / "prometheus.log")
 
+    def __enter__(self) -> PrometheusServer:
+        self.start()
+        return self
+
     def value(self, query: str) -> float | None:
         """The value of an expression with one series, now; None when there is no series, or no answer yet."""
         try:

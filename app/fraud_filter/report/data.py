@@ -24,6 +24,16 @@ _SCRAPES_SEEN = "[5m]"
 #: Assumed where there are too few samples to tell; Prometheus' own default is 60 s.
 _SCRAPE_S = 15.0
 _FLAGGED, _REJECTED = "fraud_filter_flagged_records_total", "fraud_filter_rejected_records_total"
+_SHARES = (0.5, 0.95, 0.99)
+_COUNTERS = {
+    "flagged": _FLAGGED,
+    "rejected": _REJECTED,
+    "duplicates": "fraud_filter_duplicate_records_total",
+    "restarts": "fraud_filter_restarts_total",
+    "up": "fraud_filter_up",
+    "input": "fraud_filter_latest_offset",
+    "buckets": "fraud_filter_end_to_end_latency_seconds_bucket",
+}
 
 #: Decisions by upper limit of their latency in seconds, in ascending order; the last limit is infinity.
 Distribution = Mapping[float, float]
@@ -122,58 +132,25 @@ class _Collector:
         self._queries = queries
         self._window = queries.window
         self._gap_s = self._window.step_s * _GAP_STEPS
+        self._counters = {name: self._range(queries.raw(metric)) for name, metric in _COUNTERS.items()}
 
     def collect(self) -> ReportData:
         ask = self._queries
-        counters = {
-            name: self._range(ask.raw(metric))
-            for name, metric in {
-                "flagged": _FLAGGED,
-                "rejected": _REJECTED,
-                "duplicates": "fraud_filter_duplicate_records_total",
-                "up": "fraud_filter_up",
-                "restarts": "fraud_filter_restarts_total",
-                "input": "fraud_filter_latest_offset",
-                "buckets": "fraud_filter_end_to_end_latency_seconds_bucket",
-            }.items()
-        }
         up = self._range(ask.by_mode("fraud_filter_up"))
         spans = find_spans(up, self._gap_s)
-        modes = list(dict.fromkeys([*(span.mode for span in spans), *_labels(counters["flagged"], "mode")]))
-        distributions = {mode: _distribution(counters["buckets"], mode=mode) for mode in modes}
-        quantiles = {share: self._by_mode(ask.whole_quantile(share, "mode, le")) for share in (0.5, 0.95, 0.99)}
-        lags = self._by_mode(ask.whole_lag)
-        rows = [
-            self._figures(
-                mode,
-                counters,
-                {share: values.get(mode) for share, values in quantiles.items()},
-                distributions[mode],
-                lags.get(mode),
-                mode=mode,
-            )
-            for mode in modes
-        ]
-        whole = {share: self._value(ask.whole_quantile(share)) for share in quantiles}
-        total = self._figures(
-            "all", counters, whole, _distribution(counters["buckets"]), max(lags.values(), default=None)
-        )
+        modes = list(dict.fromkeys([*(span.mode for span in spans), *_modes(self._counters["flagged"])]))
+        distributions = {mode: _distribution(self._counters["buckets"], mode=mode) for mode in modes}
+        restarts, commits = (self._range(ask.by_mode(f"fraud_filter_{what}_total")) for what in ("restarts", "commits"))
         return ReportData(
             window=self._window,
             query=ask.query,
             address=self._prometheus.address,
-            total=total,
-            modes=rows,
+            total=self._total(),
+            modes=self._rows(distributions),
             spans=spans,
-            events=find_events(
-                spans,
-                up,
-                self._range(ask.by_mode("fraud_filter_restarts_total")),
-                self._range(ask.by_mode("fraud_filter_commits_total")),
-                self._gap_s,
-            ),
+            events=find_events(spans, up, restarts, commits, self._gap_s),
             distributions={mode: found for mode, found in distributions.items() if sum(found.values()) > 0},
-            latency_s=self._curves({f"p{share * 100:g}": ask.quantile(share) for share in quantiles}),
+            latency_s=self._curves({f"p{share * 100:g}": ask.quantile(share) for share in _SHARES}),
             rates=self._curves(
                 {"input": ask.input_rate, "flagged": ask.rate(_FLAGGED), "rejected": ask.rate(_REJECTED)}
             ),
@@ -182,27 +159,43 @@ class _Collector:
             since_progress_s=next(iter(self._range(ask.since_progress)), None),
         )
 
+    def _rows(self, distributions: Mapping[str, Distribution]) -> list[Figures]:
+        ask = self._queries
+        quantiles = [self._by_mode(ask.whole_quantile(share, "mode, le")) for share in _SHARES]
+        lags = self._by_mode(ask.whole_lag)
+        return [
+            self._figures(mode, [found.get(mode) for found in quantiles], distribution, lags.get(mode), mode=mode)
+            for mode, distribution in distributions.items()
+        ]
+
+    def _total(self) -> Figures:
+        ask = self._queries
+        quantiles = [next(iter(self._by_mode(ask.whole_quantile(share)).values()), None) for share in _SHARES]
+        largest = max(self._by_mode(ask.whole_lag).values(), default=None)
+        return self._figures("all", quantiles, _distribution(self._counters["buckets"]), largest)
+
     def _figures(
         self,
         name: str,
-        counters: Mapping[str, Sequence[Series]],
-        quantiles_s: Mapping[float, float | None],
+        quantiles_s: Sequence[float | None],
         distribution: Distribution,
         lag: float | None,
         **labels: str,
     ) -> Figures:
-        grown = {counter: total_growth(series, math.inf, **labels) for counter, series in counters.items()}
+        grown = {counter: total_growth(series, math.inf, **labels) for counter, series in self._counters.items()}
         # What came in while there was no data came in during another mode, or none.
-        taken, took_s = (measure(counters["input"], self._gap_s, **labels) for measure in (total_growth, covered_s))
+        taken, took_s = (
+            measure(self._counters["input"], self._gap_s, **labels) for measure in (total_growth, covered_s)
+        )
         decided = sum(distribution.values())
         inside = sum(count for limit_s, count in distribution.items() if limit_s * 1000 <= OBJECTIVE_MS)
-        milliseconds = {share: value * 1000 if value is not None else None for share, value in quantiles_s.items()}
+        p50_ms, p95_ms, p99_ms = (None if value is None else value * 1000 for value in quantiles_s)
         return Figures(
             mode=name,
-            seconds=covered_s(counters["up"], self._gap_s, **labels),
-            p50_ms=milliseconds[0.5],
-            p95_ms=milliseconds[0.95],
-            p99_ms=milliseconds[0.99],
+            seconds=covered_s(self._counters["up"], self._gap_s, **labels),
+            p50_ms=p50_ms,
+            p95_ms=p95_ms,
+            p99_ms=p99_ms,
             within=inside / decided if decided else None,
             rate=taken / took_s if took_s and taken is not None else None,
             lag=lag,
@@ -227,12 +220,9 @@ class _Collector:
         found = self._prometheus.instant(expression, self._window.end)
         return {series.labels.get("mode", ""): series.points[-1][1] for series in found if series.points}
 
-    def _value(self, expression: str) -> float | None:
-        return next(iter(self._by_mode(expression).values()), None)
 
-
-def _labels(series: Sequence[Series], name: str) -> list[str]:
-    return [one.labels.get(name, "") for one in sorted(series, key=lambda one: one.points[0][0])]
+def _modes(series: Sequence[Series]) -> list[str]:
+    return [one.labels.get("mode", "") for one in sorted(series, key=lambda one: one.points[0][0])]
 
 
 def _distribution(buckets: Sequence[Series], **labels: str) -> Distribution:
