@@ -36,7 +36,7 @@ def time_axes(data: ReportData, height: float) -> tuple[Figure, Axes]:
     axes = figure.add_subplot()
     window = data.window
     axes.set_xlim(moment(window.start), moment(window.end))
-    locator: Any = _dates.AutoDateLocator(minticks=4, maxticks=8)
+    locator: Any = _dates.AutoDateLocator(minticks=4, maxticks=12)
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(_dates.ConciseDateFormatter(locator, show_offset=False))
     axes.grid(color=FAINT, linewidth=0.8)
