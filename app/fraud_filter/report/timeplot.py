@@ -42,6 +42,7 @@ def time_axes(data: ReportData, height: float) -> tuple[Figure, Axes]:
     axes.grid(color=FAINT, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(length=0)
+    axes.tick_params(axis="x", pad=7)  # the first label stands beside the zero of the other axis
     _draw_modes(axes, data)
     _draw_events(axes, data)
     return figure, axes
