@@ -92,10 +92,17 @@ class Recording:
             time.sleep(0.5)
 
 
+@pytest.fixture(scope="session")
+def prometheus_program() -> str:
+    """Looked for first, so that nothing is started in vain."""
+    return require_program("FRAUD_TEST_PROMETHEUS", "prometheus")
+
+
 @pytest.fixture(scope="module")
-def recorded(broker: Broker, admin: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
+def recorded(
+    prometheus_program: str, broker: Broker, admin: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Recorded]:
     """Micro-batches, then real-time mode on the same checkpoint, killed and started again."""
-    program = require_program("FRAUD_TEST_PROMETHEUS", "prometheus")
     directory = tmp_path_factory.mktemp("report")
     create = partial(create_topic, admin)
     stage = Stage(
@@ -104,7 +111,7 @@ def recorded(broker: Broker, admin: Any, tmp_path_factory: pytest.TempPathFactor
     filter_port, probe_port = free_ports(2)
     ports = {"FRAUD_METRICS_PORT": str(filter_port), "FRAUD_PROBE_PORT": str(probe_port)}
     jobs = {"fraud-filter": filter_port, "probe": probe_port}
-    with PrometheusServer(program, directory / "prometheus", jobs) as server:
+    with PrometheusServer(prometheus_program, directory / "prometheus", jobs) as server:
         recording = Recording(stage, server, ports)
         began = time.time()
         recording.record("micro-batch")
