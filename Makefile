@@ -1,7 +1,7 @@
 # Entry points; `make` lists them. What they do is in fraud-filter (app/fraud_filter) and in the scripts called here.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo stack up down status logs switch audit base test test-unit test-embedded test-integration lint fmt lock doctor clean
+.PHONY: help demo stack up down status report logs switch audit base test test-unit test-embedded test-integration lint fmt lock doctor clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -26,6 +26,9 @@ down: $(READY) ## Stop the Compose stack; its data stays
 
 status: $(READY) ## Show the stack: health, mode, rates, latency, lag, addresses
 	@$(BIN)/fraud-filter status
+
+report: $(READY) ## Write report.html, plots of the last minutes from Prometheus; SINCE=2h OUTPUT=FILE change it
+	$(BIN)/fraud-filter report $(call given,SINCE,since) $(call given,OUTPUT,output)
 
 logs: ## Follow the logs of the stack
 	docker compose logs --follow --tail 50
@@ -66,7 +69,7 @@ doctor: ## Say what this machine has and what it lacks
 
 clean: ## Remove the stack with its data, the virtual environment, caches and reports
 	@! docker info >/dev/null 2>&1 || [ ! -e .env ] || docker compose --profile grafana down --volumes --remove-orphans
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse demo-report.html demo-report.json
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse demo-report.html demo-report.json report.html
 	find app tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(READY): requirements.lock app/bootstrap

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from fraud_filter.embedded.jars import KAFKA_LOCK, resolve_jars
 from fraud_filter.embedded.java import require_java
 from fraud_filter.embedded.processes import stop_signals
 from fraud_filter.embedded.workspace import Workspace
-from running import Stage
+from running import Stage, create_topic
 
 TopicMaker = Callable[..., str]
 
@@ -60,20 +59,12 @@ def admin(broker: Broker) -> Iterator[Any]:
 
 @pytest.fixture
 def topics(admin: Any) -> Iterator[TopicMaker]:
-    """`topics("payments", partitions=2, **config)` creates a topic of a unique name, with LogAppendTime.
-
-    Returns the name. Topic settings are given with `_` for `.`. The topics are deleted after the test.
-    """
+    """`topics("payments", partitions=2, **config)` is `create_topic`; the topics are deleted after the test."""
     created: list[str] = []
 
     def create(name: str = "topic", *, partitions: int = 2, **config: str) -> str:
-        topic = f"{name}-{uuid.uuid4().hex[:8]}"
-        configs = {"message.timestamp.type": "LogAppendTime"}
-        configs |= {key.replace("_", "."): value for key, value in config.items()}
-        admin.create_topics({topic: {"num_partitions": partitions, "replication_factor": 1, "configs": configs}})
-        admin.wait_for_topics([topic])
-        created.append(topic)
-        return topic
+        created.append(create_topic(admin, name, partitions=partitions, **config))
+        return created[-1]
 
     yield create
     if created:

@@ -29,6 +29,16 @@ def payment(payment_id: str, amount: float) -> bytes:
     return json.dumps({**GOOD, "payment_id": payment_id, "amount": amount}).encode()
 
 
+def create_topic(admin: Any, name: str = "topic", *, partitions: int = 2, **config: str) -> str:
+    """Creates a topic of a unique name, with LogAppendTime; settings are given with `_` for `.`. Returns the name."""
+    topic = f"{name}-{uuid.uuid4().hex[:8]}"
+    configs = {"message.timestamp.type": "LogAppendTime"}
+    configs |= {key.replace("_", "."): value for key, value in config.items()}
+    admin.create_topics({topic: {"num_partitions": partitions, "replication_factor": 1, "configs": configs}})
+    admin.wait_for_topics([topic])
+    return topic
+
+
 @dataclass(frozen=True)
 class Stage:
     """Three topics of a test's own, a checkpoint of its own, and the address of the broker."""

@@ -21,6 +21,7 @@ VERBS = {
     "generate": ("generate", "Write payments to Kafka at a set rate, made up or replayed from a file."),
     "probe": ("probe", "Measure end-to-end latency from the output topics."),
     "audit": ("audit", "Compare what was written with what should have been: lost, duplicated, unexpected."),
+    "report": ("report", "Write a page of plots from Prometheus' data: latency, rates, lag, events."),
     "rules": ("rules", "Check the rules, or try them on a file of payments."),
     "topics": ("topics", "Create the topics with their settings."),
     "config": ("config", "Print the effective configuration."),

@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
+from fraud_filter.compose import env_file
 from fraud_filter.compose.stack import GRAFANA, Stack
 
 _HOST = "127.0.0.1"
+
+
+def prometheus_address(env: Path) -> str:
+    """URL of the Prometheus of the stack that an environment file describes; of `.env.example` where there is none.
+
+    Needs no Docker Engine. As in a `Stack`, the environment wins over the file.
+
+    Raises:
+        UsageError: the file can't be read.
+    """
+    name = "PROMETHEUS_PORT"
+    files = [file for file in (env, env_file.EXAMPLE) if file.exists()]
+    ports = (os.environ.get(name), *(env_file.read(file).get(name) for file in files))
+    return f"http://{_HOST}:{next(port for port in ports if port)}"
 
 
 def addresses(stack: Stack) -> list[tuple[str, str]]:

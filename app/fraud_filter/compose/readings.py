@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any
 
-import requests
+from fraud_filter.errors import FraudFilterError
+from fraud_filter.report.prometheus import Prometheus, Series
 
 _TIMEOUT_S = 3.0
 
@@ -29,8 +28,7 @@ def read(prometheus: str) -> Readings:
 
     def number(query: str) -> float | None:
         found = _ask(prometheus, query)
-        value = float(found[0]["value"][1]) if found else math.nan
-        return value if math.isfinite(value) else None
+        return found[0].points[0][1] if found and found[0].points else None
 
     def quantile(share: float) -> float | None:
         buckets = "sum by (le) (rate(fraud_filter_end_to_end_latency_seconds_bucket[1m]))"
@@ -38,7 +36,7 @@ def read(prometheus: str) -> Readings:
 
     modes = _ask(prometheus, "fraud_filter_up")
     return Readings(
-        mode=modes[0]["metric"].get("mode") if modes else None,
+        mode=modes[0].labels.get("mode") if modes else None,
         # By the ends of the partitions: what is committed moves only every few minutes in real-time mode.
         rate_in=number("sum(deriv(fraud_filter_latest_offset[1m]))"),
         flagged_rate=number("sum(rate(fraud_filter_flagged_records_total[1m]))"),
@@ -49,10 +47,8 @@ def read(prometheus: str) -> Readings:
     )
 
 
-def _ask(prometheus: str, query: str) -> list[Any]:
+def _ask(prometheus: str, query: str) -> list[Series]:
     try:
-        answer = requests.get(f"{prometheus}/api/v1/query", params={"query": query}, timeout=_TIMEOUT_S)
-        answer.raise_for_status()
-        return answer.json()["data"]["result"]  # type: ignore[no-any-return]
-    except (requests.RequestException, ValueError, KeyError):
+        return Prometheus(prometheus, _TIMEOUT_S).instant(query)
+    except FraudFilterError:
         return []

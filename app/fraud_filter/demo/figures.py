@@ -2,59 +2,42 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import math
-import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator
 
-from fraud_filter.demo.palette import COLOURS, MARKERS
-from fraud_filter.demo.result import OBJECTIVE_MS, Distribution, ModeResult, quantile
-from fraud_filter.demo.wording import format_number
-
-INK, FAINT, OBJECTIVE_INK = "#1f2933", "#d9dfe5", "#4a5560"
+from fraud_filter.demo.result import Distribution, ModeResult, quantile
+from fraud_filter.latency import OBJECTIVE_MS
+from fraud_filter.pages.numbers import format_number
+from fraud_filter.pages.palette import COLOURS, MARKERS
+from fraud_filter.pages.plotting import FAINT, OBJECTIVE_INK, RC, latency_axis, svg
 
 _PERCENTILES = (0, 50, 90, 99, 99.9, 99.99)
-_LATENCY_TICKS = [step * 10**power for power in range(-1, 6) for step in (1, 2, 5)]
-_RC: Any = {
-    "font.family": "sans-serif",
-    "font.size": 11,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.edgecolor": "#9aa5b1",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "svg.fonttype": "none",  # text stays text: small, searchable, and in the page's own font
-    "svg.hashsalt": "fraud-filter",  # the same figures give the same file
-}
 
 
 def percentile_svg(results: Sequence[ModeResult]) -> str:
     """Latency by percentile, all modes in one plot, as `<svg>` element; empty when nothing was measured."""
-    with mpl.rc_context(_RC):
+    with mpl.rc_context(RC):
         figure = _percentile_figure(results)
-        return _svg(figure) if figure else ""
+        return svg(figure) if figure else ""
 
 
 def timeline_svg(results: Sequence[ModeResult]) -> str:
     """Latency over the measured seconds, a panel a mode, as `<svg>` element; empty when there are none."""
-    with mpl.rc_context(_RC):
+    with mpl.rc_context(RC):
         figure = _timeline_figure(results)
-        return _svg(figure) if figure else ""
+        return svg(figure) if figure else ""
 
 
 def save_png(results: Sequence[ModeResult], path: Path) -> bool:
     """Writes the percentile plot to `path`, 200 dots per inch; False when nothing was measured."""
-    with mpl.rc_context(_RC):
+    with mpl.rc_context(RC):
         figure = _percentile_figure(results)
         if figure:
             figure.savefig(path, format="png", dpi=200, facecolor="white")
@@ -84,7 +67,7 @@ def _percentile_figure(results: Sequence[ModeResult]) -> Figure | None:
         ends.append((x[-1], y[-1], result))
     right = max(x for x, _, _ in ends)
     _percentile_axis(axes, right)
-    _latency_axis(axes, [latency for _, latency, _ in ends] + [_floor(min(r.distribution)) for r in shown])
+    latency_axis(axes, [latency for _, latency, _ in ends] + [_floor(min(r.distribution)) for r in shown])
     axes.axhline(OBJECTIVE_MS, color=OBJECTIVE_INK, linewidth=1.2, linestyle=(0, (4, 3)), zorder=2)
     axes.annotate(f"objective {OBJECTIVE_MS} ms", (0, OBJECTIVE_MS), (4, 4), textcoords="offset points",
                   color=OBJECTIVE_INK, fontsize=10)  # fmt: skip
@@ -130,22 +113,6 @@ def _percentile_axis(axes: Axes, right: float) -> None:
     axes.grid(axis="x", color=FAINT, linewidth=0.8)
 
 
-def _latency_axis(axes: Axes, latencies_ms: Sequence[float]) -> None:
-    """A logarithmic axis around `latencies_ms` and the objective, ticked 1, 2, 5, 10 …"""
-    low = min([*latencies_ms, OBJECTIVE_MS / 2]) / 1.3
-    high = max([*latencies_ms, OBJECTIVE_MS * 2]) * 1.3
-    axes.set_yscale("log")
-    axes.set_ylim(low, high)
-    axes.yaxis.set_major_locator(FixedLocator([tick for tick in _LATENCY_TICKS if low <= tick <= high]))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(
-        FuncFormatter(lambda tick, _: f"{tick:,g} ms" if tick < 1000 else f"{tick / 1000:g} s")
-    )
-    axes.grid(axis="y", color=FAINT, linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.tick_params(length=0)
-
-
 def _label_curves(axes: Axes, ends: list[tuple[float, float, ModeResult]]) -> None:
     """Names each curve at its end, beside the plot, pushed apart where two of them end close together."""
     low, high = (math.log10(limit) for limit in axes.get_ylim())
@@ -184,7 +151,7 @@ def _timeline_figure(results: Sequence[ModeResult]) -> Figure | None:
             axes.set_visible(False)
             continue
         _draw_seconds(axes, result)
-        _latency_axis(axes, latencies)
+        latency_axis(axes, latencies)
         axes.yaxis.set_major_locator(FixedLocator([1, 10, 100, 1000, 10_000, 100_000]))
         axes.set_xlim(1, max(2, max(len(result.timeline) for result in shown)))
     for axes in grid[-1]:
@@ -202,15 +169,3 @@ def _draw_seconds(axes: Axes, result: ModeResult) -> None:
     axes.plot(x, medians, color=colour, linewidth=1.8, marker=marker, markersize=3.5, clip_on=False)
     axes.axhline(OBJECTIVE_MS, color=OBJECTIVE_INK, linewidth=1, linestyle=(0, (4, 3)))
     axes.set_title(result.mode, loc="left", color=colour, fontweight="bold", fontsize=11)
-
-
-def _svg(figure: Figure) -> str:
-    """The figure as an element to stand in a page: no prolog, no fixed size, the page's font."""
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    svg = buffer.getvalue()
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
-    return re.sub(r"(font: [^;\"]*?px) [^;\"]*", r"\1 system-ui, sans-serif", svg)

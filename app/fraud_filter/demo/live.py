@@ -17,10 +17,10 @@ from rich.text import Text
 from typing_extensions import Self
 
 from fraud_filter.config import ModeName
-from fraud_filter.demo.palette import COLOURS
 from fraud_filter.demo.plan import DemoPlan
 from fraud_filter.demo.result import Distribution
-from fraud_filter.demo.wording import format_number
+from fraud_filter.pages.numbers import format_number
+from fraud_filter.pages.palette import COLOURS
 
 State = Literal[
     "waiting", "starting", "warming up", "catching up", "measuring", "draining", "auditing", "done", "failed"

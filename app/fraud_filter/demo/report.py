@@ -10,15 +10,15 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
 from fraud_filter.demo import figures
-from fraud_filter.demo.palette import COLOURS
 from fraud_filter.demo.plan import DemoPlan
-from fraud_filter.demo.result import OBJECTIVE_MS, ModeResult, share_within
-from fraud_filter.demo.wording import describe_problem, format_number
+from fraud_filter.demo.result import ModeResult, share_within
+from fraud_filter.demo.wording import describe_problem
 from fraud_filter.errors import FraudFilterError
+from fraud_filter.latency import OBJECTIVE_MS
+from fraud_filter.pages.template import render
 
 HTML_NAME = "demo-report.html"
 JSON_NAME = "demo-report.json"
@@ -107,14 +107,11 @@ def _label(name: str) -> str:
 
 def render_html(report: DemoReport) -> str:
     """The page: one file that loads nothing, for the screen and for paper."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("fraud_filter.demo", ""),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters |= {"number": format_number, "label": _label}
     measured = [result for result in report.results if result.p50_ms is not None and result.error is None]
-    return environment.get_template("report.html.j2").render(
+    return render(
+        "fraud_filter.demo",
+        "report.html.j2",
+        {"label": _label},
         plan=report.plan,
         results=report.results,
         best=min(measured, key=lambda result: result.p50_ms or 0, default=None),
@@ -122,7 +119,6 @@ def render_html(report: DemoReport) -> str:
         objective_ms=OBJECTIVE_MS,
         ok=report.ok,
         problems=report.problems or ["the demo was not finished"],
-        colours=COLOURS,
         percentile_svg=Markup(figures.percentile_svg(report.results)),  # noqa: S704 - drawn by us, text escaped
         timeline_svg=Markup(figures.timeline_svg(report.results)),  # noqa: S704 - drawn by us, text escaped
         versions=report.versions,

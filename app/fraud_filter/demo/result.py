@@ -10,9 +10,6 @@ from fraud_filter.config import ModeName
 #: A latency distribution: end-to-end latency in whole milliseconds -> number of decisions.
 Distribution = Mapping[int, int]
 
-#: The project's aim for 99 of 100 decisions, the line in every plot, in milliseconds.
-OBJECTIVE_MS = 20
-
 
 @dataclass(frozen=True)
 class Second:

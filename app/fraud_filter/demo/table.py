@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fraud_filter.demo.result import ModeResult
-from fraud_filter.demo.wording import describe_problem, format_number
+from fraud_filter.demo.wording import describe_problem
+from fraud_filter.pages.numbers import format_number
 
 #: Below this many columns the guarantee stands under the mode's name instead of beside it.
 _WIDE = 94

@@ -1,15 +1,8 @@
-"""How figures and problems are put in words, the same in the terminal and on the page."""
+"""How problems are put in words, the same in the terminal and on the page."""
 
 from __future__ import annotations
 
 from fraud_filter.demo.result import ModeResult
-
-NOT_MEASURED = "\N{EN DASH}"
-
-
-def format_number(value: float | None) -> str:
-    """A number as people read it: thousands parted, no needless decimals, a dash for what is not known."""
-    return NOT_MEASURED if value is None else f"{value:,.10g}"
 
 
 def describe_problem(result: ModeResult) -> str:

@@ -20,3 +20,6 @@ MARKERS: Mapping[str, str] = {
     "continuous": "^",
     "real-time": "o",
 }
+
+#: Curves that are no modes (percentiles, partitions, phases): another eight colours, in order.
+SERIES = ("#2f5d9b", "#c2571a", "#2b8a5b", "#8b4fb3", "#b23a48", "#6b7a2a", "#17818f", "#7a5b3e")

@@ -1,0 +1,86 @@
+"""The look of every plot, and a matplotlib figure as an `<svg>` element for a light or a dark page."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from fraud_filter.latency import OBJECTIVE_MS
+from fraud_filter.pages.palette import COLOURS, SERIES
+
+INK, FAINT, EDGE, OBJECTIVE_INK = "#1f2933", "#d9dfe5", "#9aa5b1", "#4a5560"
+
+RC: Any = {
+    "font.family": "sans-serif",
+    "font.size": 11,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.edgecolor": EDGE,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.fonttype": "none",  # text stays text: small, searchable, and in the page's own font
+    "svg.hashsalt": "fraud-filter",  # the same figures give the same file
+}
+
+#: Colour in a plot -> variable of page.css, which has another value for it on a dark page.
+_VARIABLES: Mapping[str, str] = {
+    INK: "ink",
+    FAINT: "line",
+    EDGE: "edge",
+    OBJECTIVE_INK: "objective",
+    **{colour: mode for mode, colour in COLOURS.items()},
+    **{colour: f"series-{number}" for number, colour in enumerate(SERIES, 1)},
+}
+
+_LATENCY_TICKS = [step * 10**power for power in range(-1, 6) for step in (1, 2, 5)]
+
+
+def svg(figure: Figure) -> str:
+    """The figure as an element to stand in a page: no prolog, no fixed size, the page's font and colours."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    for colour, variable in _VARIABLES.items():
+        text = text.replace(f": {colour}", f": var(--{variable}, {colour})")
+    return re.sub(r"(font: [^;\"]*?px) [^;\"]*", r"\1 system-ui, sans-serif", text)
+
+
+def format_latency(latency_ms: float) -> str:
+    """A latency on an axis: "20 ms", "1.5 s"."""
+    return f"{latency_ms:,g} ms" if latency_ms < 1000 else f"{latency_ms / 1000:g} s"
+
+
+def latency_limits(latencies_ms: Sequence[float]) -> tuple[float, float]:
+    """The ends of an axis, in milliseconds, around `latencies_ms` and the objective."""
+    return min([*latencies_ms, OBJECTIVE_MS / 2]) / 1.3, max([*latencies_ms, OBJECTIVE_MS * 2]) * 1.3
+
+
+def latency_ticks(low: float, high: float, most: int) -> FixedLocator:
+    """Ticks at 1, 2, 5, 10 … milliseconds; at powers of ten alone where those would be more than `most`."""
+    ticks = [tick for tick in _LATENCY_TICKS if low <= tick <= high]
+    return FixedLocator(ticks if len(ticks) <= most else [tick for tick in ticks if f"{tick:g}"[0] == "1"])
+
+
+def latency_axis(axes: Axes, latencies_ms: Sequence[float], most: int = 20) -> None:
+    """A logarithmic y axis around `latencies_ms` and the objective, with at most so many ticks at 1, 2, 5, 10 …"""
+    low, high = latency_limits(latencies_ms)
+    axes.set_yscale("log")
+    axes.set_ylim(low, high)
+    axes.yaxis.set_major_locator(latency_ticks(low, high, most))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: format_latency(tick)))
+    axes.grid(axis="y", color=FAINT, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0)

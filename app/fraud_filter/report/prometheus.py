@@ -1,0 +1,108 @@
+"""Prometheus' HTTP API, as far as it is needed here (Prometheus docs, "HTTP API", stable v1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+
+from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.report.window import Window
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points of one series: (seconds since 1970, value), oldest first. Values that are no numbers are left out."""
+
+    labels: Labels
+    points: tuple[tuple[float, float], ...]
+
+
+class Prometheus:
+    """A Prometheus server, or anything with its API, at an http or https URL.
+
+    Raises:
+        UsageError: it is no such URL.
+    """
+
+    def __init__(self, url: str, timeout_s: float = 30.0) -> None:
+        self._url = url.rstrip("/")
+        self._timeout_s = timeout_s
+        try:
+            parts = urlsplit(self._url)
+            complete = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # a port beyond 65535, an IPv6 address without its end
+            complete = False
+        if not complete:
+            raise UsageError(
+                f"argument --prometheus: {url!r} is not accepted: give the address of a Prometheus server, "
+                "such as http://127.0.0.1:9090"
+            )
+        #: The address without user name and password.
+        self.address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+    def range(self, query: str, window: Window) -> list[Series]:
+        """The value of a PromQL expression over the window, a point every `window.step_s` seconds.
+
+        Raises:
+            UsageError: nothing answers at the address, or not with Prometheus' API.
+            FraudFilterError: Prometheus did not accept or finish the query.
+        """
+        times = {"start": f"{window.start:.3f}", "end": f"{window.end:.3f}", "step": str(window.step_s)}
+        return [_series(found, found["values"]) for found in self._ask("query_range", query=query, **times)]
+
+    def instant(self, query: str, at: float | None = None) -> list[Series]:
+        """The value of an expression at a time in seconds since 1970, or now; of `metric[5m]` its stored samples.
+
+        Raises:
+            UsageError: nothing answers at the address, or not with Prometheus' API.
+            FraudFilterError: Prometheus did not accept or finish the query.
+        """
+        time = {} if at is None else {"time": f"{at:.3f}"}
+        return [
+            _series(found, found["values"] if "values" in found else [found["value"]])
+            for found in self._ask("query", query=query, **time)
+        ]
+
+    def _ask(self, call: str, **parameters: str) -> list[Any]:
+        try:
+            answer = requests.get(f"{self._url}/api/v1/{call}", params=parameters, timeout=self._timeout_s)
+        except requests.ReadTimeout:
+            raise FraudFilterError(
+                f"Prometheus at {self.address} took longer than {self._timeout_s:g} s for {parameters['query']}: "
+                "give a shorter --since"
+            ) from None
+        except requests.RequestException as error:
+            raise UsageError(
+                f"argument --prometheus: no Prometheus answered at {self.address} ({_reason(error)}): "
+                "start the stack with make up, or give another address"
+            ) from None
+        try:
+            body = answer.json()
+            if body["status"] == "success":
+                return list(body["data"]["result"])
+            told = f"{body['errorType']}: {body['error']}"
+        except (ValueError, KeyError, TypeError):
+            raise UsageError(
+                f"argument --prometheus: what answers at {self.address} does not do so as Prometheus "
+                f"(HTTP status {answer.status_code}): give another address"
+            ) from None
+        raise FraudFilterError(f"Prometheus at {self.address} refused {parameters['query']}: {told}")
+
+
+def _series(found: Any, values: list[Any]) -> Series:
+    points = ((float(time), float(value)) for time, value in values)
+    return Series(found["metric"], tuple((time, value) for time, value in points if math.isfinite(value)))
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost cause: requests wraps what the operating system said several times."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -1,0 +1,94 @@
+"""The PromQL of a report. Every expression is of one query of the filter, named by the label `query`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from fraud_filter.modes import MODES
+from fraud_filter.report.window import Window
+
+#: Names of the queries that there is data of, by what the filter and what the probe says.
+NAMES = " or ".join(
+    f"count by (query) (count_over_time({metric}[{{window}}]))"
+    for metric in ("fraud_filter_up", "fraud_filter_flagged_records_total")
+)
+#: Modes whose phases tell where the time of a batch goes. A real-time batch streams for as long as it is set to.
+_BATCHES = "|".join(mode.name for mode in MODES.values() if mode.sends_progress and not mode.holds_tasks)
+_BUCKETS = "fraud_filter_end_to_end_latency_seconds_bucket"
+
+
+@dataclass(frozen=True)
+class Queries:
+    """The expressions for one query and one window."""
+
+    query: str
+    window: Window
+
+    def raw(self, metric: str, more: str = "") -> str:
+        """The series of a metric, as they are."""
+        return f"{metric}{{query={json.dumps(self.query, ensure_ascii=False)}{more}}}"
+
+    @property
+    def all(self) -> str:
+        """The window, as a PromQL range."""
+        return f"[{round(self.window.seconds)}s]"
+
+    @property
+    def _rate(self) -> str:
+        return f"[{self.window.rate_s}s]"
+
+    @property
+    def buckets(self) -> str:
+        """The counters of the latency histogram."""
+        return self.raw(_BUCKETS)
+
+    def by_mode(self, metric: str) -> str:
+        """The value of a metric in each mode."""
+        return f"max by (mode) ({self.raw(metric)})"
+
+    def quantile(self, share: float) -> str:
+        """Latency in seconds that a share of the newest decisions did not exceed."""
+        return f"histogram_quantile({share}, sum by (le) (rate({self.buckets}{self._rate})))"
+
+    def whole_quantile(self, share: float, by: str = "le") -> str:
+        """The same for all decisions of the window; by "mode, le" for each mode."""
+        return f"histogram_quantile({share}, sum by ({by}) (increase({self.buckets}{self.all})))"
+
+    @property
+    def input_rate(self) -> str:
+        """Payments per second, by the ends of the partitions; commits are too rare for it in real-time mode."""
+        grown = f"deriv({self.raw('fraud_filter_latest_offset')}{self._rate})"
+        return f"clamp_min(sum(max by (topic, partition) ({grown})), 0)"
+
+    def rate(self, metric: str) -> str:
+        """What all series of a counter grow by in a second."""
+        return f"sum(rate({self.raw(metric)}{self._rate}))"
+
+    @property
+    def lag(self) -> str:
+        """Lag of each partition: the largest since the point before."""
+        return f"max by (partition) (max_over_time({self.raw('fraud_filter_consumer_lag_records')}{self._step}))"
+
+    @property
+    def whole_lag(self) -> str:
+        """The largest lag of a partition in the window, by mode."""
+        return f"max by (mode) (max_over_time({self.raw('fraud_filter_consumer_lag_records')}{self.all}))"
+
+    @property
+    def since_progress(self) -> str:
+        """Seconds since the newest commit: the longest since the point before."""
+        age = f"clamp_min(time() - max({self.raw('fraud_filter_last_progress_timestamp_seconds')}), 0)"
+        if self.window.step_s < 2 * self.window.scrape_s:
+            return age
+        return f"max_over_time(({age})[{self.window.step_s}s:{max(1, round(self.window.scrape_s))}s])"
+
+    @property
+    def phases(self) -> str:
+        """Mean duration in seconds of each phase of the newest batches, where a mode works in batches."""
+        metric = self.raw("fraud_filter_phase_duration_seconds", f',mode=~"{_BATCHES}"')
+        return f"max by (phase) (avg_over_time({metric}{self._rate}))"
+
+    @property
+    def _step(self) -> str:
+        return f"[{max(self.window.step_s, round(self.window.scrape_s * 1.5))}s]"

@@ -1,0 +1,82 @@
+"""The client of Prometheus' API: what is no address, no answer, or no Prometheus. A real one answers embedded tests."""
+
+from __future__ import annotations
+
+import http.server
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.report.prometheus import Prometheus
+
+
+@pytest.fixture
+def file_server(tmp_path: Path) -> Iterator[str]:
+    """A web server that is no Prometheus."""
+    (tmp_path / "api/v1").mkdir(parents=True)
+    (tmp_path / "api/v1/query").write_text('["JSON", "of another kind"]')
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    "url", ["", "localhost:9090", "ftp://a/", "http://", "http://a:99999", "http://[::1", "http://a:0"]
+)
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match=r"argument --prometheus: .* is not accepted: give the address"):
+        Prometheus(url)
+
+
+def test_an_address_is_shown_without_its_password() -> None:
+    assert (
+        Prometheus("https://me:secret@host.example:9090/prometheus/").address == "https://host.example:9090/prometheus"
+    )
+
+
+def test_nobody_answers() -> None:
+    with pytest.raises(UsageError, match=r"no Prometheus answered at http://127.0.0.1:1 \(Connection refused\)"):
+        Prometheus("http://127.0.0.1:1").instant("up")
+
+
+@pytest.mark.parametrize("folder", ["", "/elsewhere"])
+def test_another_server_answers(file_server: str, folder: str) -> None:
+    with pytest.raises(UsageError, match=r"does not do so as Prometheus .HTTP status (200|404).: give another address"):
+        Prometheus(file_server + folder).instant("up")
+
+
+def test_an_answer_takes_too_long() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        prometheus = Prometheus(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout_s=0.2)
+        with pytest.raises(FraudFilterError, match=r"took longer than 0.2 s for up: give a shorter --since") as error:
+            prometheus.instant("up")
+    assert error.value.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--since", "ten"], "argument --since: 'ten' is not accepted"),
+        (["--prometheus", "nowhere"], "argument --prometheus: 'nowhere' is not accepted"),
+        (["--prometheus", "http://127.0.0.1:1"], "no Prometheus answered at http://127.0.0.1:1"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_leaves_no_file(words: list[str], said: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    ran = subprocess.run(
+        [sys.executable, "-m", "fraud_filter", "report", *words, "--output", str(page)],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert ran.returncode == 2, ran.stderr
+    assert said in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    assert not page.exists()
