@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,10 +52,10 @@ def queries() -> list[Any]:
     return found
 
 
-def annotations() -> list[Any]:
+def marks() -> list[Any]:
     """The expressions that mark switches and restarts."""
-    marks = [mark for path in DASHBOARDS for mark in json.loads(path.read_text())["annotations"]["list"]]
-    return [pytest.param(mark["expr"], id=mark["name"]) for mark in marks[:2]]
+    found = [mark for path in DASHBOARDS for mark in json.loads(path.read_text())["annotations"]["list"]]
+    return [pytest.param(mark["expr"], id=mark["name"]) for mark in found[:2]]
 
 
 def rules(kind: str) -> list[Any]:
@@ -96,7 +95,7 @@ def test_every_query_of_a_panel_has_data(stack: Deployed, title: str, asked: lis
         wait_until(f"{title}, {legend}", lambda e=expression: has_data(stack, e), timeout_s=patience_s, every_s=2)  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("expression", annotations())
+@pytest.mark.parametrize("expression", marks())
 def test_marks_can_be_asked_for(stack: Deployed, expression: str) -> None:
     ask(stack, filled(expression))
 
@@ -139,10 +138,3 @@ def test_the_runbook_is_a_page_with_a_section_for_every_alert(stack: Deployed) -
     answer.raise_for_status()
     sections = set(re.findall(r'<h[1-4] id="([^"]+)"', answer.text))
     assert {name.lower() for name in (parameters.values[0] for parameters in rules("alert"))} <= sections
-
-
-def test_runbook_commands_name_what_exists() -> None:
-    makefile = (HOME / "Makefile").read_text()
-    text = Path(HOME / "docs/runbook.md").read_text()
-    for target in set(re.findall(r"`make ([a-z-]+)", text)):
-        assert f"\n{target}:" in makefile, target
