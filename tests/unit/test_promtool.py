@@ -32,7 +32,6 @@ def _filter(registry: CollectorRegistry) -> None:
     metrics = FilterMetrics(registry, **LABELS, topic="payments")
     metrics.set_up(True, True)
     metrics.set_slots(2, 4)
-    metrics.count_restart()
     metrics.observe(Progress(1, {0: 0}, {0: 5}, 5, 1_700_000_000.5, 5.0, {"addBatch": 0.1}), 1)
     metrics.set_offsets({0: 5}, {0: 7})
 
