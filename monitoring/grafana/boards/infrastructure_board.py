@@ -62,7 +62,7 @@ def _kafka(made: Dashboard) -> None:
             "From a request's arrival at the broker to the end of its answer. A fetch waits for records, so its time "
             "is no fault.",
             "kafka",
-            ask("kafka_request_time_seconds", "{{request}} quantile {{quantile}}"),
+            ask("kafka_request_time_seconds", "{{request}} p{{percentile}}"),
             unit="s",
         )
     )
