@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+
 from deployed import Deployed
 from waiting import wait_until
 
