@@ -1,7 +1,7 @@
 # Entry points; `make` lists them. What they do is in fraud-filter (app/fraud_filter) and in the scripts called here.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo stack up down status report logs switch audit base test test-unit test-embedded test-integration lint fmt lock doctor clean
+.PHONY: help demo stack up down status report logs switch audit base test test-unit test-embedded test-integration lint fmt lock dashboards doctor clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -54,12 +54,15 @@ test-embedded: $(READY) ## Run the tests on a real Kafka and a real Spark
 test-integration: $(READY) ## Run the tests on the Compose stack; needs a Docker Engine
 	$(BIN)/pytest tests/integration
 
-lint: $(READY) ## Check style, types, shell scripts and YAML
+lint: $(READY) ## Check style, types, shell scripts, YAML, and Prometheus' rules
 	.ci/lint
 
 fmt: $(READY) ## Format the code and mend what can be mended
 	$(BIN)/ruff check --fix --exit-zero --quiet
 	$(BIN)/ruff format
+
+dashboards: $(READY) ## Write Grafana's dashboards anew from monitoring/grafana/boards; needs Python 3.11
+	$(BIN)/python monitoring/grafana/boards monitoring/grafana/dashboards
 
 lock: $(READY) ## Pin Python packages and jars anew, with checksums
 	app/lock

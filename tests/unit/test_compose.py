@@ -16,12 +16,9 @@ import pytest
 import yaml
 from dotenv import dotenv_values
 from jgo.env import LockFile, compute_spec_hash
-from prometheus_client import CollectorRegistry
 
 from fraud_filter import config
 from fraud_filter.config import HOME
-from fraud_filter.filter_metrics import FilterMetrics
-from fraud_filter.metrics import GeneratorMetrics, ProbeMetrics
 
 EXAMPLE = HOME / ".env.example"
 COMPOSE_TEXT = (HOME / "docker-compose.yml").read_text()
@@ -182,7 +179,10 @@ def test_compose_accepts_the_file(tmp_path: Path) -> None:
     env.write_text(re.sub(r"(?m)^(SPARK_SECRET|GRAFANA_PASSWORD)=$", r"\1=generated", EXAMPLE.read_text()))
     assert compose_config(env) == ""
     env.write_text(EXAMPLE.read_text())
-    assert "required variable SPARK_SECRET is missing a value: see .env.example" in compose_config(env)
+    # Whichever of them Compose meets first.
+    assert re.search(
+        r"required variable (SPARK_SECRET|GRAFANA_PASSWORD) is missing a value: see \.env\.example", compose_config(env)
+    )
 
 
 def compose_config(env: Path) -> str:
@@ -242,51 +242,6 @@ def test_prometheus_scrapes_every_service_that_runs() -> None:
     fixed = COMPOSE["x-settings"]
     for service, setting in (("fraud-filter", "METRICS"), ("probe", "PROBE"), ("generator", "GENERATOR")):
         assert f"{service}:{fixed[f'FRAUD_{setting}_PORT']}" in targets
-
-
-class _Nothing:
-    sent = failed = late = 0
-
-
-def exported() -> set[str]:
-    """Names of the series that the program, the broker's agent and the JVM give."""
-    registry = CollectorRegistry()
-    labels = {"mode": "continuous", "query": "fraud-filter"}
-    FilterMetrics(registry, **labels, topic="payments")
-    ProbeMetrics(registry, **labels)
-    GeneratorMetrics(registry, _Nothing())
-    names = set()
-    for family in registry.collect():
-        suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum")}.get(family.type, ("",))
-        names |= {family.name + suffix for suffix in suffixes}
-    rules = yaml.safe_load((HOME / "kafka/jmx/exporter.yml").read_text())["rules"]
-    spark = {"metrics_executor_activeTasks", "metrics_executor_JVMHeapMemory_bytes"}
-    return names | {rule["name"] for rule in rules} | spark | {"jvm_memory_used_bytes", "up"}
-
-
-def panels(dashboard: Path) -> list[dict[str, Any]]:
-    return [panel for panel in json.loads(dashboard.read_text())["panels"] if panel["type"] != "row"]
-
-
-@pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda path: path.stem)
-def test_dashboards_ask_for_metrics_that_exist(dashboard: Path) -> None:
-    words = {"by", "le", "sum", "rate", "increase", "histogram_quantile", "count", "time", "or", "vector"}
-    for panel in panels(dashboard):
-        for target in panel["targets"]:
-            expression = re.sub(r'\{[^}]*\}|\[[^]]*\]|by \([^)]*\)|"[^"]*"', "", target["expr"])
-            asked = set(re.findall(r"[a-zA-Z_]\w+", expression)) - words
-            assert asked <= exported(), panel["title"]
-
-
-@pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda path: path.stem)
-def test_every_panel_is_described_and_names_the_data_source(dashboard: Path) -> None:
-    source = yaml.safe_load((HOME / "monitoring/grafana/provisioning/datasources/prometheus.yml").read_text())
-    uid = source["datasources"][0]["uid"]
-    identities = [panel["id"] for panel in json.loads(dashboard.read_text())["panels"]]
-    assert len(identities) == len(set(identities))
-    for panel in panels(dashboard):
-        assert len(panel["description"]) > 20, panel["title"]
-        assert panel["datasource"]["uid"] == uid
 
 
 def test_grafana_finds_its_dashboards() -> None:

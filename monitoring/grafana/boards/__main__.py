@@ -1,0 +1,25 @@
+"""Writes the dashboards as Grafana reads them: `python monitoring/grafana/boards FOLDER`, or `make dashboards`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import engine_board
+import filter_board
+import infrastructure_board
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+
+
+def write(folder: Path) -> None:
+    """One file a dashboard, named by its identity."""
+    for build in (filter_board.build, engine_board.build, infrastructure_board.build):
+        made = build().build()
+        for number, panel in enumerate(made.panels or [], start=1):
+            panel.id_val = number
+        text = JSONEncoder(sort_keys=True, indent=2).encode(made)
+        (folder / f"{made.uid}.json").write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

@@ -1,0 +1,212 @@
+"""Where the time of a batch goes, how often is committed, and whether there are task slots and executors for it."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders.dashboard import Dashboard
+from parts import CHOSEN, GREEN, HEIGHT, RED, ask, board, lines, number, row
+
+_PHASE = "fraud_filter_phase_duration_seconds"
+_EXECUTOR = 'executor_id!="driver"'
+
+
+def build() -> Dashboard:
+    """The dashboard of Spark's side."""
+    made = board("fraud-filter-engine", "Engine", "Phases of a batch, commits and epochs, task slots, executors.")
+    _phases(made)
+    _commits(made)
+    _slots(made)
+    _executors(made)
+    return made
+
+
+def _phases(made: Dashboard) -> None:
+    made.with_row(row("Phases of a batch"))
+    made.with_panel(
+        lines(
+            "Where a batch spends its time",
+            "Phases of the newest batch, as Spark reports them: finding the end offsets, writing the offset log "
+            "(walCommit), planning, running (addBatch), writing the commit log (commitOffsets). Real-time mode reports "
+            "only at a batch end, and its addBatch is the batch itself. Continuous mode has no phases.",
+            "phases-of-a-batch",
+            ask(f'{_PHASE}{{phase!="triggerExecution", {CHOSEN}}}', "{{phase}}, {{mode}}"),
+            unit="s",
+            stacked=True,
+        )
+    )
+    made.with_panel(
+        lines(
+            "Offset log and commit log",
+            "Seconds of each batch that go into writing the checkpoint: walCommit and commitOffsets. With asynchronous "
+            "progress tracking they are written beside the batch. Empty in continuous mode.",
+            "phases-of-a-batch",
+            ask(f'{_PHASE}{{phase="walCommit", {CHOSEN}}}', "offset log, {{mode}}"),
+            ask(f'{_PHASE}{{phase="commitOffsets", {CHOSEN}}}', "commit log, {{mode}}"),
+            unit="s",
+        )
+    )
+    made.with_panel(
+        lines(
+            "Whole batch",
+            "Duration of the newest batch from its trigger to its commit: in micro-batch modes about half of it, and "
+            "all of the next, is what a payment waits at most. Empty in continuous mode.",
+            "phases-of-a-batch",
+            ask(f'{_PHASE}{{phase="triggerExecution", {CHOSEN}}}', "{{mode}}"),
+            unit="s",
+        )
+    )
+    made.with_panel(
+        lines(
+            "Share of the logs in a batch",
+            "How much of a batch is the writing of the offset log and the commit log: what asynchronous progress "
+            "tracking can save. Empty in continuous mode.",
+            "phases-of-a-batch",
+            ask(
+                f'sum by (mode) ({_PHASE}{{phase=~"walCommit|commitOffsets", {CHOSEN}}})'
+                f' / sum by (mode) ({_PHASE}{{phase="triggerExecution", {CHOSEN}}})',
+                "{{mode}}",
+            ),
+            unit="percentunit",
+        )
+    )
+
+
+def _commits(made: Dashboard) -> None:
+    made.with_row(row("Commits and epochs"))
+    made.with_panel(
+        lines(
+            "Commits",
+            "Micro-batches, real-time batches or epochs that were committed, a second. Real-time mode commits once in "
+            "its batch duration, 5 minutes unless changed.",
+            "commits-and-epochs",
+            ask(f"sum by (mode) (rate(fraud_filter_commits_total{{{CHOSEN}}}[$__rate_interval]))", "{{mode}}"),
+            unit="cps",
+        )
+    )
+    made.with_panel(
+        lines(
+            "Payments in a commit",
+            "Payments read for each commit: what is read again after a crash, at most.",
+            "commits-and-epochs",
+            ask(
+                f"sum by (mode) (increase(fraud_filter_input_records_total{{{CHOSEN}}}[10m]))"
+                f" / (sum by (mode) (increase(fraud_filter_commits_total{{{CHOSEN}}}[10m])) > 0)",
+                "{{mode}}",
+            ),
+            unit="short",
+        )
+    )
+    made.with_panel(
+        lines(
+            "Offsets",
+            "Payments a second by which the committed offsets and the ends of the partitions move on: the same, "
+            "unless the filter falls behind or catches up. In real-time mode the committed ones jump.",
+            "lag",
+            ask(
+                f"sum by (mode) (rate(fraud_filter_committed_offset{{{CHOSEN}}}[$__rate_interval]))",
+                "committed, {{mode}}",
+            ),
+            ask(f"sum by (mode) (rate(fraud_filter_latest_offset{{{CHOSEN}}}[$__rate_interval]))", "end, {{mode}}"),
+            unit="cps",
+        )
+    )
+    made.with_panel(
+        lines(
+            "Throughput of a batch",
+            "Payments of the newest batch by the time that it took: how much the engine could do. Empty in continuous "
+            "mode, whose epochs have no duration of their own.",
+            "phases-of-a-batch",
+            ask(f"fraud_filter_input_records_per_second{{{CHOSEN}}}", "{{mode}}"),
+            unit="cps",
+        )
+    )
+
+
+def _slots(made: Dashboard) -> None:
+    made.with_row(row("Task slots"))
+    made.with_panel(
+        number(
+            "Task slots missing",
+            "Slots that the mode needs for good, one for each partition in continuous and real-time mode, less those "
+            "that were granted.",
+            "fraudfiltertoofewtaskslots",
+            f"clamp_min(max(fraud_filter_task_slots_needed{{{CHOSEN}}} - fraud_filter_task_slots_granted), 0)",
+            unit="none",
+            levels={0: GREEN, 1: RED},
+            height=HEIGHT,
+        )
+    )
+    for title, description, expr in (
+        ("Workers", "Workers that the Spark master knows as alive.", "metrics_master_aliveWorkers_Value"),
+        ("Waiting applications", "Applications that wait for cores.", "metrics_master_waitingApps_Value"),
+        ("Free cores", "Cores that the workers declare and nobody uses.", "sum(metrics_worker_coresFree_Value)"),
+    ):
+        made.with_panel(number(title, description, "task-slots-and-executors", expr, unit="none", height=HEIGHT))
+    made.with_panel(
+        lines(
+            "Task slots",
+            "Slots needed for good and slots granted, and the tasks that run now. In continuous and real-time mode as "
+            "many tasks as partitions run for ever.",
+            "task-slots-and-executors",
+            ask(f"fraud_filter_task_slots_needed{{{CHOSEN}}}", "needed, {{mode}}"),
+            ask(f"fraud_filter_task_slots_granted{{{CHOSEN}}}", "granted, {{mode}}"),
+            ask(f"sum(metrics_executor_activeTasks{{{_EXECUTOR}}})", "running tasks"),
+            unit="none",
+        )
+    )
+
+
+def _executors(made: Dashboard) -> None:
+    made.with_row(row("Executors"))
+    made.with_panel(
+        lines(
+            "Executors",
+            "Executors that the driver knows. One that was lost stays for a while: Spark waits two minutes for a sign "
+            "of it.",
+            "task-slots-and-executors",
+            ask(f"count(metrics_executor_totalCores{{{_EXECUTOR}}})", "executors"),
+            ask(f"sum(metrics_executor_totalCores{{{_EXECUTOR}}})", "their cores"),
+            unit="none",
+        )
+    )
+    made.with_panel(
+        lines(
+            "Tasks",
+            "Tasks that ended, a second. Micro-batches have one for each partition; in continuous and real-time mode "
+            "a task that ends is the end of a batch or of the query.",
+            "task-slots-and-executors",
+            ask(
+                f"sum by (executor_id) (rate(metrics_executor_completedTasks_total{{{_EXECUTOR}}}[$__rate_interval]))",
+                "completed, executor {{executor_id}}",
+            ),
+            ask(
+                f"sum by (executor_id) (rate(metrics_executor_failedTasks_total{{{_EXECUTOR}}}[$__rate_interval]))",
+                "failed, executor {{executor_id}}",
+            ),
+            unit="cps",
+        )
+    )
+    made.with_panel(
+        lines(
+            "Jobs and stages of the driver",
+            "What the driver's scheduler runs now, and the stages that failed since its start.",
+            "task-slots-and-executors",
+            ask("metrics_fraud_filter_driver_DAGScheduler_job_activeJobs_Value", "running jobs"),
+            ask("metrics_fraud_filter_driver_DAGScheduler_stage_waitingStages_Value", "waiting stages"),
+            ask("metrics_fraud_filter_driver_DAGScheduler_stage_failedStages_Value", "failed stages"),
+            unit="none",
+        )
+    )
+    made.with_panel(
+        lines(
+            "Events of the driver",
+            "Spark's events that wait for their listeners, and those that were dropped because too many waited: then "
+            "progress figures are incomplete.",
+            "task-slots-and-executors",
+            ask("metrics_fraud_filter_driver_LiveListenerBus_queue_streams_size_Value", "waiting"),
+            ask(
+                "rate(metrics_fraud_filter_driver_LiveListenerBus_queue_streams_numDroppedEvents_Count[$__rate_interval])",
+                "dropped a second",
+            ),
+            unit="short",
+        )
+    )

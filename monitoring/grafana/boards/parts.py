@@ -1,0 +1,212 @@
+"""What the dashboards are made of: every panel has a unit, legends, a description and a link to its runbook section."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from string import ascii_uppercase
+from typing import Any
+
+from grafana_foundation_sdk.builders import common, dashboard, heatmap, prometheus, stat, statetimeline, timeseries
+from grafana_foundation_sdk.cog.builder import Builder
+from grafana_foundation_sdk.cog.variants import Dataquery
+from grafana_foundation_sdk.models import common as common_model
+from grafana_foundation_sdk.models import dashboard as model
+from grafana_foundation_sdk.models import prometheus as prometheus_model
+
+#: The data source, as provisioning names it.
+SOURCE = model.DataSourceRef(type_val="prometheus", uid="prometheus")
+#: What the variables at the top choose.
+CHOSEN = 'mode=~"$mode", query=~"$query"'
+#: The latency objective, in seconds: 99 of 100 decisions are within it.
+OBJECTIVE_S = 0.02
+
+GREEN, YELLOW, RED = "green", "yellow", "red"
+_WIDTH, HEIGHT, _STAT_WIDTH, _STAT_HEIGHT = 12, 8, 3, 4
+
+Levels = dict[float, str]
+
+
+def ask(expr: str, legend: str, *, instant: bool = False, form: str = "time_series") -> prometheus.Dataquery:
+    """A PromQL query; `legend` may use labels, as in `{{mode}}`."""
+    query = prometheus.Dataquery().expr(expr).legend_format(legend).datasource(SOURCE)
+    query.format(prometheus_model.PromQueryFormat(form))
+    return query.instant() if instant else query.range()
+
+
+def number(
+    title: str,
+    description: str,
+    section: str,
+    expr: str,
+    *,
+    unit: str,
+    legend: str = "",
+    levels: Levels | None = None,
+    height: int = _STAT_HEIGHT,
+) -> Builder[model.Panel]:
+    """One value of now, coloured by the level that it has reached; `levels` maps lower bounds to colours."""
+    panel = stat.Panel().title(title).description(description).datasource(SOURCE).links([_runbook(section)])
+    panel.unit(unit).thresholds(_thresholds(levels or {})).span(_STAT_WIDTH).height(height)
+    panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
+    panel.graph_mode(common_model.BigValueGraphMode.NONE)
+    if legend:
+        panel.text_mode(common_model.BigValueTextMode.VALUE_AND_NAME)
+    if levels:
+        panel.color_mode(common_model.BigValueColorMode.BACKGROUND)
+    return panel.targets(_lettered([ask(expr, legend or title, instant=True)]))
+
+
+def yes_or_no(
+    title: str,
+    description: str,
+    section: str,
+    expr: str,
+    legend: str,
+    words: tuple[str, str],
+    height: int = _STAT_HEIGHT,
+) -> Builder[model.Panel]:
+    """A value that is 0 or 1, in words: the first for 0, red, the second for 1, green."""
+    panel = number(
+        title, description, section, expr, unit="short", legend=legend, levels={0: RED, 1: GREEN}, height=height
+    )
+    assert isinstance(panel, stat.Panel)  # noqa: S101 - for the type checker
+    return panel.mappings(_words(words))
+
+
+def states(
+    title: str, description: str, section: str, *queries: prometheus.Dataquery, words: tuple[str, str]
+) -> Builder[model.Panel]:
+    """When each series was 0 and when 1, as coloured bars over time."""
+    panel = statetimeline.Panel().title(title).description(description).datasource(SOURCE).links([_runbook(section)])
+    panel.unit("short").mappings(_words(words)).span(_WIDTH).height(HEIGHT).targets(_lettered(queries))
+    panel.legend(common.VizLegendOptions().show_legend(False).display_mode(common_model.LegendDisplayMode.LIST))
+    return panel.show_value(common_model.VisibilityMode.NEVER)
+
+
+def lines(
+    title: str,
+    description: str,
+    section: str,
+    *queries: prometheus.Dataquery,
+    unit: str,
+    stacked: bool = False,
+    objective: float | None = None,
+    log: bool = False,
+) -> Builder[model.Panel]:
+    """Values over time, with the newest and the highest in the legend; `objective` draws a red line."""
+    panel = timeseries.Panel().title(title).description(description).datasource(SOURCE).links([_runbook(section)])
+    panel.unit(unit).span(_WIDTH).height(HEIGHT).targets(_lettered(queries))
+    panel.legend(
+        common.VizLegendOptions()
+        .show_legend(True)
+        .display_mode(common_model.LegendDisplayMode.TABLE)
+        .placement(common_model.LegendPlacement.BOTTOM)
+        .calcs(["lastNotNull", "max"])
+    )
+    panel.tooltip(common.VizTooltipOptions().mode(common_model.TooltipDisplayMode.MULTI))
+    panel.line_width(1).fill_opacity(40 if stacked else 5).axis_soft_min(0)
+    if stacked:
+        panel.stacking(common.StackingConfig().mode(common_model.StackingMode.NORMAL).group("A"))
+    if log:
+        panel.scale_distribution(common.ScaleDistributionConfig().type(common_model.ScaleDistribution.LOG).log(10))
+    if objective is not None:
+        panel.thresholds(_thresholds({objective: RED}))
+        panel.thresholds_style(common.GraphThresholdsStyleConfig().mode(common_model.GraphThresholdsStyleMode.DASHED))
+    return panel
+
+
+def spread(title: str, description: str, section: str, expr: str, *, unit: str) -> Builder[model.Panel]:
+    """A histogram over time, as a heat map of its buckets."""
+    panel = heatmap.Panel().title(title).description(description).datasource(SOURCE).links([_runbook(section)])
+    panel.unit(unit).calculate(False).cell_gap(0).show_legend().show_color_scale(True).span(_WIDTH).height(HEIGHT)
+    panel.y_axis(heatmap.YAxisConfig().unit(unit)).color(heatmap.HeatmapColorOptions().scheme("Turbo"))
+    return panel.targets(_lettered([ask(expr, "{{le}}", form="heatmap")]))
+
+
+class _Mark(Builder[model.AnnotationQuery]):
+    """A mark in all panels wherever `expr` has a value; `text` may use its labels."""
+
+    def __init__(self, name: str, text: str, color: str, expr: str) -> None:
+        self._made = _Annotation(name=name, datasource=SOURCE, icon_color=color, expr=expr)
+        self._made.more = {"titleFormat": text, "step": "10s", "tagKeys": "mode"}
+
+    def build(self) -> model.AnnotationQuery:
+        """The annotation."""
+        return self._made
+
+
+class _Annotation(model.AnnotationQuery):
+    """With the fields that only Prometheus' annotations have, which the schema leaves to the data source."""
+
+    more: dict[str, Any]
+
+    def to_json(self) -> dict[str, object]:
+        """As Grafana reads it."""
+        return {**super().to_json(), **self.more}
+
+
+def board(uid: str, title: str, description: str) -> dashboard.Dashboard:
+    """An empty dashboard with what all of them share: variables, annotations and links to the others."""
+    made = dashboard.Dashboard(title).uid(uid).description(description).tags(["fraud-filter"]).editable()
+    made.tooltip(model.DashboardCursorSync.CROSSHAIR).refresh("5s").time("now-15m", "now").timezone("browser")
+    made.variables([_choice("query", "Query"), _choice("mode", "Mode"), _runbook_address()])
+    known = f"count by (mode, query) (fraud_filter_up{{{CHOSEN}}}"
+    made.annotation(_Mark("Mode", "{{query}} begins in {{mode}} mode", "blue", f"{known}) unless {known} offset 15s)"))
+    again = f"fraud_filter_up{{{CHOSEN}}} == 1 and min_over_time(fraud_filter_up[15s]) == 0"
+    counted = f"changes(fraud_filter_restarts_total{{{CHOSEN}}}[15s]) > 0"
+    made.annotation(_Mark("Restart", "{{query}} restarted in {{mode}} mode", "orange", f"{again} or {counted}"))
+    made.link(
+        dashboard.DashboardLink("Fraud filter")
+        .type(model.DashboardLinkType.DASHBOARDS)
+        .tags(["fraud-filter"])
+        .include_vars(True)
+        .keep_time(True)
+    )
+    return made
+
+
+def row(title: str) -> dashboard.Row:
+    """A heading between panels."""
+    return dashboard.Row(title)
+
+
+def _lettered(queries: Iterable[prometheus.Dataquery]) -> list[Builder[Dataquery]]:
+    """The queries of a panel, with the names that Grafana tells them apart by."""
+    return [query.ref_id(letter) for query, letter in zip(queries, ascii_uppercase, strict=False)]
+
+
+def _runbook(section: str) -> dashboard.DashboardLink:
+    link = dashboard.DashboardLink("Runbook").type(model.DashboardLinkType.LINK)
+    return link.url(f"${{runbook}}#{section}").target_blank(True)
+
+
+def _runbook_address() -> dashboard.TextBoxVariable:
+    """Where the browser finds the runbook: a page of the stack's Prometheus, on its usual port."""
+    address = "http://127.0.0.1:9090/consoles/runbook.html"
+    return (
+        dashboard.TextBoxVariable("runbook")
+        .label("Runbook")
+        .default_value(address)
+        .current(model.VariableOption(None, address, address))
+    )
+
+
+def _choice(label: str, text: str) -> dashboard.QueryVariable:
+    asked = f"label_values(fraud_filter_up, {label})"
+    variable = dashboard.QueryVariable(label).label(text).datasource(SOURCE).query({"query": asked, "refId": label})
+    variable.refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(model.VariableSort.ALPHABETICAL_ASC)
+    return variable.multi(True).include_all(True).all_value(".*").current(model.VariableOption(None, "All", "$__all"))
+
+
+def _words(words: tuple[str, str]) -> list[model.ValueMapping]:
+    results = {
+        str(value): model.ValueMappingResult(text=text, color=color)
+        for value, text, color in zip((0, 1), words, (RED, GREEN), strict=True)
+    }
+    return [model.ValueMap(options=results)]
+
+
+def _thresholds(levels: Levels) -> dashboard.ThresholdsConfig:
+    steps = [model.Threshold(value=None, color=levels.get(0, GREEN))]
+    steps += [model.Threshold(value=value, color=color) for value, color in levels.items() if value]
+    return dashboard.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps(steps)
