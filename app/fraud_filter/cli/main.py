@@ -23,6 +23,7 @@ VERBS = {
     "audit": ("audit", "Compare what was written with what should have been: lost, duplicated, unexpected."),
     "rules": ("rules", "Check the rules, or try them on a file of payments."),
     "topics": ("topics", "Create the topics with their settings."),
+    "checkpoint": ("checkpoint", "Look into a checkpoint, or make another mode start from it."),
     "config": ("config", "Print the effective configuration."),
     "demo": ("demo", "Run every mode in turn on an embedded Kafka and Spark, and report."),
     "stack": ("stack", "Run an embedded Kafka broker on this machine until it is stopped."),
