@@ -91,9 +91,7 @@ def print_inspection(found: Inspection, console: Console | None = None) -> None:
 
 
 def _facts(found: Inspection) -> dict[str, str]:
-    planned = (
-        datetime.fromtimestamp(found.planned_at, timezone.utc).isoformat("T", "seconds") if found.planned_at else ""
-    )
+    at = datetime.fromtimestamp(found.planned_at, timezone.utc) if found.planned_at else None
     offsets = [_source(offset) for offset in found.committed_offsets]
     return {
         "query": found.query_id or "unknown",
