@@ -60,7 +60,7 @@ def result_table(found: Sequence[Transition]) -> Table:
     table = Table("from", "to", "stop", "lost", "duplicated", "seconds", "how", title="Changes of the mode")
     for one in found:
         figures = (one.lost, one.duplicated, one.seconds)
-        shown = ("–" if figure is None else f"{figure:,}" for figure in figures)
+        shown = ("-" if figure is None else f"{figure:,}" for figure in figures)
         style = "" if one.ok else "bold red"
         table.add_row(one.old, one.new, one.stop, *shown, one.error or one.how, style=style)
     return table

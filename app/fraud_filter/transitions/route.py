@@ -36,19 +36,14 @@ def parse_changes(text: str) -> list[Change]:
 def order_changes(changes: Sequence[Change]) -> list[Change]:
     """The same in an order in which one goes on where the one before ended, as far as that can be.
 
-    Hierholzer's way through all edges: all twelve changes become one round trip.
+    All twelve become one round trip.
     """
     left = list(changes)
     ordered: list[Change] = []
     while left:
-        stack, trail = [left[0][0]], []
-        while stack:
-            following = next((change for change in left if change[0] == stack[-1]), None)
-            if following:
-                left.remove(following)
-                stack.append(following[1])
-            else:
-                trail.append(stack.pop())
-        trail.reverse()
-        ordered += [change for change in zip(trail, trail[1:], strict=False) if change in changes]
+        here = ordered[-1][1] if ordered else left[0][0]
+        onward = [change for change in left if change[0] == here] or left
+        # To where the most changes are left, so that the way does not end early.
+        ordered.append(max(onward, key=lambda change: sum(other[0] == change[1] for other in left)))
+        left.remove(ordered[-1])
     return ordered
