@@ -115,15 +115,26 @@ def _kept(contents: Contents, mode: ModeName) -> OffsetEntry | None:
 def _run_again(draft: _Draft, contents: Contents, mode: ModeName, batch: OffsetEntry) -> None:
     """Batch `batch` runs again, from the proven place."""
     proven, number = contents.proven, batch.number
-    earlier = [other for other in contents.offsets if other < number]
-    before = number - 1 if mode == "micro-batch" else max(earlier, default=None)
-    if number > 0 and before != (proven.number if proven else None):
+    if number > 0:
         start = proven.sources if proven else contents.initial
         if start is None:
             raise _unknown_place(contents)
-        draft.reasons.append(_gap(contents, number))
-        draft.write(OffsetEntry(number - 1, batch.version, batch.metadata, start))
+        if not _starts_at(contents, mode, number, start):
+            draft.reasons.append(_gap(contents, number))
+            draft.write(OffsetEntry(number - 1, batch.version, batch.metadata, start))
     _drop_broken(draft, contents, after=number)
+
+
+def _starts_at(contents: Contents, mode: ModeName, number: int, start: tuple[str, ...]) -> bool:
+    """Whether the engine would run the batch from there, as things are."""
+    if mode == "async-progress":
+        earlier = [other for other in contents.offsets if other < number]
+        if not earlier:
+            return start == contents.initial
+        before = contents.offsets.readable(earlier[-1])
+    else:
+        before = contents.offsets.readable(number - 1)
+    return before is not None and before.sources == start
 
 
 def _go_on(draft: _Draft, contents: Contents, mode: ModeName, now_ms: int) -> None:
