@@ -65,26 +65,26 @@ class CheckpointFiles:
             stream.write(bytearray(content))
             stream.close()
 
-        self._try(lambda: self._fs.mkdirs(self._path(folder)))
-        self._try(lambda: put(aside))
+        self._change(lambda: self._fs.mkdirs(self._path(folder)))
+        self._change(lambda: put(aside))
         self._forget_checksum(path)
         if not self._rename_over(aside, self._path(path)):
-            self._try(lambda: put(self._path(path)))  # a store without renames puts a file in one go
-            self._try(lambda: self._fs.delete(aside, False))
+            self._change(lambda: put(self._path(path)))  # a store without renames puts a file in one go
+            self._change(lambda: self._fs.delete(aside, False))
 
     def remove(self, path: str) -> None:
         """Removes a file, or a directory with all that is in it; nothing happens when it is not there."""
-        self._try(lambda: self._fs.delete(self._path(path), True))
+        self._change(lambda: self._fs.delete(self._path(path), True))
 
     def copy(self, source: str, target: str) -> None:
         """Copies a file or directory to below the directory `target`."""
         copy = self._jvm.org.apache.hadoop.fs.FileUtil.copy
-        self._try(lambda: self._fs.mkdirs(self._path(target)))
-        self._try(lambda: copy(self._fs, self._path(source), self._fs, self._path(target), False, self._conf))
+        self._change(lambda: self._fs.mkdirs(self._path(target)))
+        self._change(lambda: copy(self._fs, self._path(source), self._fs, self._path(target), False, self._conf))
 
     def rename(self, source: str, target: str) -> None:
         """Renames a directory; `target` is not there yet."""
-        if not self._try(lambda: self._fs.rename(self._path(source), self._path(target))):
+        if not self._change(lambda: self._fs.rename(self._path(source), self._path(target))):
             raise FraudFilterError(f"checkpoint {self.location}: {source} can't be renamed to {target}")
 
     def _path(self, path: str) -> Any:
@@ -98,7 +98,7 @@ class CheckpointFiles:
 
         if is_instance_of(self._gateway, self._fs, "org.apache.hadoop.fs.ChecksumFileSystem"):
             checksum = self._fs.getChecksumFile(self._path(path))
-            self._try(lambda: self._fs.getRawFileSystem().delete(checksum, False))
+            self._change(lambda: self._fs.getRawFileSystem().delete(checksum, False))
 
     def _rename_over(self, source: Any, target: Any) -> bool:
         """Renames a file over another in one step (FileContext: FileSystem.rename does not replace on every store)."""
@@ -109,12 +109,17 @@ class CheckpointFiles:
         options[0] = hadoop.Options.Rename.OVERWRITE
         try:
             context = hadoop.FileContext.getFileContext(self._fs.getUri(), self._conf)
-            context.rename(self._fs.makeQualified(source), self._fs.makeQualified(target), options)
         except Py4JJavaError as error:
             if error.java_exception.getClass().getSimpleName() == "UnsupportedFileSystemException":
                 return False
             raise _failure(error, self.location) from None
+        qualified = self._fs.makeQualified(source), self._fs.makeQualified(target)
+        self._change(lambda: context.rename(*qualified, options))
         return True
+
+    def _change(self, call: Any) -> Any:
+        """One change of the file system. All of them go through here."""
+        return self._try(call)
 
     def _try(self, call: Any) -> Any:
         from py4j.protocol import Py4JJavaError
