@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from fraud_filter import preflight, rule_check, session
+from fraud_filter.checkpoint.startup import prepare_checkpoint
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_OK, FraudFilterError
 from fraud_filter.monitor import Monitor
@@ -110,6 +111,7 @@ def _start(spark: SparkSession, inputs: preflight.Inputs, settings: Settings) ->
     records = sources.read(spark, inputs.mode, inputs.schema, settings)
     decisions = query.decide(records, inputs.schema, inputs.rules, settings)
     preflight.check_plan(decisions, inputs.mode)
+    prepare_checkpoint(spark, settings)
     try:
         return sinks.write(decisions, inputs.mode, settings).start()
     except PySparkException as error:

@@ -24,8 +24,10 @@ VERBS = {
     "report": ("report", "Write a page of plots from Prometheus' data: latency, rates, lag, events."),
     "rules": ("rules", "Check the rules, or try them on a file of payments."),
     "topics": ("topics", "Create the topics with their settings."),
+    "checkpoint": ("checkpoint", "Look into a checkpoint, or make another mode start from it."),
     "config": ("config", "Print the effective configuration."),
     "demo": ("demo", "Run every mode in turn on an embedded Kafka and Spark, and report."),
+    "transitions": ("transitions", "Change the mode in every way under load on an embedded stack, and audit."),
     "stack": ("stack", "Run an embedded Kafka broker on this machine until it is stopped."),
 }
 

@@ -22,22 +22,20 @@ _TIMEOUT_S = 3.0
 def switch(stack: Stack, mode: str, timeout_s: float) -> tuple[str, float]:
     """Changes the mode in the stack's `.env`, starts filter and probe anew and waits until payments are decided.
 
+    The filter repairs the checkpoint by itself where the new mode could not start from it. Killed in between, the same
+    command goes on, and so does the filter's own start.
+
     Returns:
         The mode that it was in, and the seconds that it took.
 
     Raises:
-        UsageError: the stack does not run, or this move is not possible; nothing was changed.
+        UsageError: the stack does not run, or has too few cores for the mode; nothing was changed.
         FraudFilterError: the filter did not become healthy, or decided nothing, within `timeout_s` seconds.
     """
     began = time.monotonic()
     old = _running_mode(stack)
     if old == mode:
         return old, 0.0
-    if old == "continuous":
-        raise UsageError(
-            f"continuous mode can't be left for {mode} on its checkpoint: Spark's other engines don't read its offset "
-            "log; nothing was changed. For a new checkpoint: make clean, then another FRAUD_MODE in .env and make up"
-        )
     check_cores(stack.values, mode)
     stack.change(_MODE, mode)
     start(stack, ("--no-deps", *_MOVED), list(_MOVED), timeout_s)

@@ -1,0 +1,42 @@
+"""A Java with Spark's and Hadoop's classes, without a Spark session: enough to reach a checkpoint's file system."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fraud_filter.checkpoint.files import CheckpointFiles
+from fraud_filter.config import HOME, Settings
+from fraud_filter.errors import FraudFilterError
+
+_STOP_S = 10
+
+
+@contextmanager
+def open_checkpoint(location: str, settings: Settings) -> Iterator[CheckpointFiles]:
+    """The files of the checkpoint at `location`; `settings.spark_conf` may hold `spark.hadoop.*` for its file system.
+
+    Raises:
+        FraudFilterError: Java does not start, or no such file system is known.
+    """
+    from pyspark import SparkConf
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nothing of it is reached from elsewhere
+    log4j = HOME / "spark/conf/log4j2.properties"
+    conf = SparkConf().set("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log4j.as_uri()}")
+    conf.setAll(list(settings.spark_conf.items()))
+    try:
+        gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
+    except PySparkRuntimeError as error:
+        raise FraudFilterError(f"Java does not start: {error}; is Java 17 or 21 in JAVA_HOME or on the PATH?") from None
+    try:
+        jvm = gateway.jvm
+        hadoop = jvm.org.apache.spark.deploy.SparkHadoopUtil.get().newConfiguration(jvm.org.apache.spark.SparkConf())
+        yield CheckpointFiles(jvm, gateway, hadoop, location)
+    finally:
+        gateway.shutdown()
+        gateway.proc.stdin.close()  # Java ends at the end of its input
+        gateway.proc.wait(_STOP_S)

@@ -1,0 +1,251 @@
+"""What must change in a checkpoint before a mode's engine can start from it without skipping a record.
+
+Pure: contents in, steps out. The steps stand in such an order that after each of them an engine either fails to start
+or starts at a proven place or before it; what a plan leaves when it is cut short, the next plan mends.
+
+What Spark 4.2 does at a start, read in its source (MicroBatchExecution.populateStartOffsets,
+AsyncProgressTrackingMicroBatchExecution.validateOffsetLogAndGetPrevOffset, ContinuousExecution.getStartOffsets):
+
+- micro-batch, real-time: the newest offset entry N and entry N-1 must be there ("batch N-1 doesn't exist"). N is run
+  again from the end of N-1 unless it is committed. Older batches count as done, whatever the commit log says.
+- async-progress: the same, with the stored entry before N, whatever its number.
+- continuous: goes on from the newest commit and throws later offset entries away; without a commit it begins at
+  startingOffsets again, and forgets where the micro-batch engines had begun (`sources/0/0`).
+- real-time writes its offset entry at the batch's end, and fails there when a killed batch has left one already.
+- micro-batch, async-progress and real-time fail on an entry without metadata, which is what continuous mode writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fraud_filter.checkpoint.contents import Broken, Contents
+from fraud_filter.checkpoint.entries import OffsetEntry, first_entry
+from fraud_filter.config import ModeName
+from fraud_filter.errors import FraudFilterError
+
+OFFSETS, COMMITS = "offsets", "commits"
+#: They run a planned batch again with its own end, so that a sink that remembers batch numbers stays right.
+_RUNS_PENDING_AGAIN = frozenset({"micro-batch", "async-progress"})
+
+
+class UnrepairableError(FraudFilterError):
+    """Nothing proves where to go on from."""
+
+
+@dataclass(frozen=True)
+class Write:
+    """A file, written anew or replaced in one go."""
+
+    path: str
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Remove:
+    """A file that goes."""
+
+    path: str
+
+
+Step = Write | Remove
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Steps, in their order, and the reasons for them; no steps: the mode can start as it is.
+
+    `begins_anew`: nothing is committed and nothing says where the query began: it begins at `startingOffsets`.
+    """
+
+    mode: ModeName
+    steps: tuple[Step, ...] = ()
+    reasons: tuple[str, ...] = ()
+    begins_anew: bool = False
+
+
+@dataclass
+class _Draft:
+    steps: list[Step] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+    def write(self, entry: OffsetEntry) -> None:
+        self.steps.append(Write(f"{OFFSETS}/{entry.number}", entry.content))
+
+    def remove(self, log: str, numbers: list[int]) -> None:
+        """Newest first: an engine that starts in between goes back, not forward."""
+        self.steps += [Remove(f"{log}/{number}") for number in sorted(numbers, reverse=True)]
+
+
+def plan_repair(contents: Contents, mode: ModeName, now_ms: int) -> Plan:
+    """The repair that lets `mode` start from a checkpoint whose query is stopped.
+
+    Re-reads what is not proven to be written; skips nothing.
+
+    Args:
+        now_ms: milliseconds since 1970, for entries that lack a time.
+
+    Raises:
+        UnrepairableError: nothing proves where to go on from, or the query keeps state.
+    """
+    draft = _Draft()
+    begins_anew = False
+    kept = _kept(contents, mode)
+    if kept:
+        _run_again(draft, contents, mode, kept)
+    elif contents.committed is not None:
+        _go_on(draft, contents, mode, now_ms)
+    else:
+        begins_anew = _begin(draft, contents, mode, now_ms)
+    if draft.steps and contents.stateful:
+        raise UnrepairableError(
+            f"{'; '.join(draft.reasons)}. The query keeps state, which fits its own batches only: it can't be repaired"
+        )
+    return Plan(mode, tuple(draft.steps), tuple(draft.reasons), begins_anew)
+
+
+def _kept(contents: Contents, mode: ModeName) -> OffsetEntry | None:
+    """The batch that was planned and not committed, if the mode runs it again as it was planned."""
+    entries = [entry for entry in map(contents.offsets.readable, contents.pending) if entry]
+    if mode not in _RUNS_PENDING_AGAIN or not entries or not entries[-1].metadata:
+        return None
+    return entries[-1]
+
+
+def _run_again(draft: _Draft, contents: Contents, mode: ModeName, batch: OffsetEntry) -> None:
+    """Batch `batch` runs again, from the proven place."""
+    proven, number = contents.proven, batch.number
+    if number > 0:
+        start = proven.sources if proven else contents.initial
+        if start is None:
+            raise _unknown_place(contents)
+        if not _starts_at(contents, mode, number, start):
+            draft.reasons.append(_gap(contents, number))
+            draft.write(OffsetEntry(number - 1, batch.version, batch.metadata, start))
+    _drop_broken(draft, contents, after=number)
+
+
+def _starts_at(contents: Contents, mode: ModeName, number: int, start: tuple[str, ...]) -> bool:
+    """Whether the engine would run the batch from there, as things are."""
+    if mode == "async-progress":
+        earlier = [other for other in contents.offsets if other < number]
+        if not earlier:
+            return start == contents.initial
+        before = contents.offsets.readable(earlier[-1])
+    else:
+        before = contents.offsets.readable(number - 1)
+    return before is not None and before.sources == start
+
+
+def _go_on(draft: _Draft, contents: Contents, mode: ModeName, now_ms: int) -> None:
+    """The next batch or epoch starts at the proven place; what was planned after it is planned anew."""
+    proven, committed = contents.proven, contents.committed
+    if proven is None or committed is None:
+        raise _unknown_place(contents)
+    number = proven.number
+    if number != committed:
+        draft.reasons.append(
+            f"the offset entry of the committed batch {committed} {_fault(contents, committed)}: all after batch "
+            f"{number} is read again"
+        )
+        if contents.commits.readable(number) is None:
+            draft.steps.append(Write(f"{COMMITS}/{number}", contents.commits.newest() or b""))
+    later = [other for other in contents.offsets if other > number]
+    commits = [other for other in contents.commits if other > number]
+    if later and (mode != "continuous" or commits):  # continuous mode does that by itself
+        draft.reasons.append(_dropped(contents, later, mode))
+        draft.remove(OFFSETS, later)
+    draft.reasons += [_broken_commit(contents, other) for other in commits if other > committed]
+    draft.remove(COMMITS, commits)
+    if mode != "continuous":
+        _complete(draft, contents, mode, proven, now_ms)
+
+
+def _complete(draft: _Draft, contents: Contents, mode: ModeName, newest: OffsetEntry, now_ms: int) -> None:
+    """What the micro-batch engines read of a committed batch: its entry with metadata, and the entry before it."""
+    number = newest.number
+    if mode != "async-progress" and number > 0 and contents.offsets.readable(number - 1) is None:
+        before = contents.offsets.newest(number - 1) or newest
+        draft.reasons.append(_gap(contents, number))
+        draft.write(before.as_number(number - 1).with_metadata(now_ms))
+    if not newest.metadata:
+        draft.reasons.append(f"entry {number} was written by continuous mode and lacks the metadata line")
+        draft.write(newest.with_metadata(now_ms))
+
+
+def _begin(draft: _Draft, contents: Contents, mode: ModeName, now_ms: int) -> bool:
+    """Nothing is committed: the query begins again, where it began at first if that is known."""
+    pending = contents.pending
+    if pending and pending[0] > 0 and contents.initial is None:
+        raise _unknown_place(contents)
+    if pending:
+        draft.reasons.append(_dropped(contents, pending, mode))
+    draft.reasons += [_broken_commit(contents, number) for number in contents.commits]
+    if mode == "continuous" and contents.initial:
+        draft.reasons.append("nothing is committed, and continuous mode would not begin where the query first began")
+        draft.remove(OFFSETS, [number for number in pending if number > 0])
+        draft.remove(COMMITS, list(contents.commits))
+        draft.write(first_entry(contents.initial, now_ms))
+        draft.steps.append(Write(f"{COMMITS}/0", b'v1\n{"nextBatchWatermarkMs":0}'))
+        return False
+    draft.remove(OFFSETS, pending)
+    draft.remove(COMMITS, list(contents.commits))
+    if contents.leftovers and mode != "continuous":
+        draft.reasons.append("a killed query left temporary files in the logs, which must be empty at a first start")
+        draft.steps += [Remove(path) for path in contents.leftovers]
+    return contents.initial is None
+
+
+def _drop_broken(draft: _Draft, contents: Contents, after: int) -> None:
+    """Entries that can't be read, newer than what counts. Until the last of them is gone, no engine starts."""
+    later = [number for number in contents.offsets if number > after]
+    committed = contents.committed
+    commits = [number for number in contents.commits if committed is None or number > committed]
+    draft.reasons += [f"entry {number} {_fault(contents, number)}" for number in later]
+    draft.remove(OFFSETS, later)
+    draft.reasons += [_broken_commit(contents, number) for number in commits]
+    draft.remove(COMMITS, commits)
+
+
+def _dropped(contents: Contents, numbers: list[int], mode: ModeName) -> str:
+    broken = [f"{number} {_fault(contents, number)}" for number in numbers if contents.offsets.readable(number) is None]
+    if broken:
+        return f"offset entry {', '.join(broken)}: what it covered is read again"
+    listed = _numbers(numbers)
+    if mode == "real-time":
+        return f"{listed} not committed: real-time mode would fail at the batch's end, as the entry is there already"
+    return f"{listed} not committed: what it covered is read again"
+
+
+def _gap(contents: Contents, number: int) -> str:
+    """Why the entry before `number` is written."""
+    if contents.offsets.readable(number - 1) is None:
+        return f"batch {number - 1} doesn't exist in the offset log, which skips numbers in async-progress mode"
+    return f"batch {number - 1} is not committed, and Spark would take it for done: read again with batch {number}"
+
+
+def _fault(contents: Contents, number: int) -> str:
+    entry = contents.offsets.get(number)
+    return f"is broken ({entry.reason})" if isinstance(entry, Broken) else "is missing"
+
+
+def _broken_commit(contents: Contents, number: int) -> str:
+    entry = contents.commits.get(number)
+    reason = entry.reason if isinstance(entry, Broken) else "it is missing"
+    return f"commit entry {number} is broken ({reason}): its batch counts as not committed"
+
+
+def _numbers(numbers: list[int]) -> str:
+    if len(numbers) == 1:
+        return f"entry {numbers[0]} is"
+    return f"entries {numbers[0]} to {numbers[-1]} are"
+
+
+def _unknown_place(contents: Contents) -> UnrepairableError:
+    if contents.committed is None:
+        fact = f"its offset log goes up to {max(contents.offsets)}, and no entry of its commit log can be read"
+    else:
+        fact = f"batch {contents.committed} is committed, and no entry of its offset log up to there can be read"
+    return UnrepairableError(
+        f"{fact}: nothing proves what was written. Take a new checkpoint, and give starting_offsets for it"
+    )

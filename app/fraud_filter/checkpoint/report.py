@@ -1,0 +1,152 @@
+"""What `fraud-filter checkpoint inspect` says about a checkpoint: as data, and in the terminal."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from typing import Any, get_args
+
+from rich.console import Console
+from rich.table import Table
+
+from fraud_filter.checkpoint.contents import Broken, Contents
+from fraud_filter.checkpoint.plan import COMMITS, OFFSETS, UnrepairableError, plan_repair
+from fraud_filter.config import ModeName
+
+
+@dataclass(frozen=True)
+class Start:
+    """Whether a mode can start from the checkpoint as it is, whether a repair makes it so, and what stands against it.
+
+    `begins_anew`: it begins where the setting `starting_offsets` says, because nothing is committed.
+    """
+
+    startable: bool
+    repairable: bool
+    why: tuple[str, ...]
+    begins_anew: bool = False
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a checkpoint tells. Numbers are those of batches or epochs; times are seconds since 1970.
+
+    `committed_offsets` has one item a source, for Kafka {topic: {partition: offset}}, read from entry `proven_entry`.
+    `pending` were planned or read and not committed. `broken` entries can't be read, by path.
+    """
+
+    location: str
+    query_id: str | None
+    written_by: str
+    newest_entry: int | None
+    newest_commit: int | None
+    proven_entry: int | None
+    committed_offsets: list[Any]
+    planned_at: float | None
+    pending: list[int]
+    broken: dict[str, str]
+    stateful: bool
+    kept_aside: tuple[str, ...]
+    modes: dict[ModeName, Start]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def inspect_contents(location: str, contents: Contents, now_ms: int) -> Inspection:
+    """Judges a checkpoint; `now_ms` are milliseconds since 1970."""
+    proven = contents.proven
+    newest = contents.offsets.newest()
+    return Inspection(
+        location=location,
+        query_id=contents.query_id,
+        written_by=_written_by(contents),
+        newest_entry=max(contents.offsets, default=None),
+        newest_commit=contents.committed,
+        proven_entry=proven.number if proven else None,
+        committed_offsets=proven.offsets if proven else [],
+        planned_at=newest.timestamp_ms / 1000 if newest and newest.timestamp_ms else None,
+        pending=contents.pending,
+        broken=_broken(contents),
+        stateful=contents.stateful,
+        kept_aside=contents.kept_aside,
+        modes={mode: _start(contents, mode, now_ms) for mode in get_args(ModeName)},
+    )
+
+
+def print_inspection(found: Inspection, console: Console | None = None) -> None:
+    """Prints it as tables."""
+    console = console or Console(highlight=False)
+    facts = Table(title=f"Checkpoint {found.location}", show_header=False)
+    for label, value in _facts(found).items():
+        facts.add_row(label, value)
+    console.print(facts)
+    modes = Table("mode", "can start", "what stands against it")
+    for mode, start in found.modes.items():
+        word = "yes" if start.startable else "after a repair" if start.repairable else "no"
+        modes.add_row(mode, word, "\n".join(start.why) or ("begins at starting_offsets" if start.begins_anew else ""))
+    console.print(modes)
+
+
+def _facts(found: Inspection) -> dict[str, str]:
+    at = datetime.fromtimestamp(found.planned_at, timezone.utc) if found.planned_at else None
+    offsets = [_source(offset) for offset in found.committed_offsets]
+    return {
+        "query": found.query_id or "unknown",
+        "newest entries written by": found.written_by,
+        "newest offset entry": _number(found.newest_entry)
+        + (f", planned at {at.isoformat('T', 'seconds')}" if at else ""),
+        "newest commit": _number(found.newest_commit),
+        "committed up to": "\n".join(offsets) or "nothing",
+        "not committed": ", ".join(map(str, found.pending)) or "none",
+        "broken entries": "\n".join(f"{path}: {reason}" for path, reason in found.broken.items()) or "none",
+        "keeps state": "yes" if found.stateful else "no",
+        "kept aside": ", ".join(found.kept_aside) or "none",
+    }
+
+
+def _source(offset: Any) -> str:
+    if not isinstance(offset, dict):
+        return json.dumps(offset)
+    parts = [f"{topic}: {_ends(ends)}" for topic, ends in offset.items() if isinstance(ends, dict)]
+    return "; ".join(parts) or json.dumps(offset)
+
+
+def _ends(ends: dict[str, int]) -> str:
+    return ", ".join(f"{number} at {ends[number]:,}" for number in sorted(ends, key=int))
+
+
+def _number(number: int | None) -> str:
+    return "none" if number is None else str(number)
+
+
+def _written_by(contents: Contents) -> str:
+    """The engine of the newest entries, as far as the log tells."""
+    newest = contents.offsets.newest()
+    if newest is None:
+        return "nobody yet"
+    if not newest.metadata:
+        return "continuous"
+    if json.loads(newest.metadata).get("conf") == {}:
+        return "continuous, then repaired"
+    if newest.number > min(contents.offsets) and newest.number - 1 not in contents.offsets:
+        return "async-progress"
+    return "micro-batch, async-progress or real-time (the log does not tell)"
+
+
+def _broken(contents: Contents) -> dict[str, str]:
+    entries = {
+        **{f"{OFFSETS}/{number}": contents.offsets[number] for number in contents.offsets},
+        **{f"{COMMITS}/{number}": contents.commits[number] for number in contents.commits},
+    }
+    return {path: entry.reason for path, entry in entries.items() if isinstance(entry, Broken)}
+
+
+def _start(contents: Contents, mode: ModeName, now_ms: int) -> Start:
+    try:
+        plan = plan_repair(contents, mode, now_ms)
+    except UnrepairableError as error:
+        return Start(False, False, (str(error),))
+    return Start(not plan.steps, True, plan.reasons, plan.begins_anew)

@@ -1,0 +1,44 @@
+"""Before the filter's query starts: its checkpoint is made startable in the mode that it is to run in."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from fraud_filter.checkpoint.files import CheckpointFiles
+from fraud_filter.checkpoint.plan import UnrepairableError
+from fraud_filter.checkpoint.repair import repair
+from fraud_filter.config import Settings
+from fraud_filter.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger(__name__)
+
+
+def prepare_checkpoint(spark: SparkSession, settings: Settings) -> None:
+    """Repairs what another mode, or a kill, has left in the checkpoint and `settings.mode` could not start from.
+
+    Logs `event=checkpoint_repaired`; the old logs stay in the checkpoint until the next repair. The filter's sinks
+    remember no batch numbers, so reading a batch again with another end is right for all of them.
+
+    Raises:
+        UsageError: nothing proves where to go on from.
+        FraudFilterError: the file system refuses.
+    """
+    session: Any = spark._jsparkSession
+    conf = session.sessionState().newHadoopConf()
+    files = CheckpointFiles(spark._jvm, spark.sparkContext._gateway, conf, settings.checkpoint)
+    try:
+        done = repair(files, settings.mode)
+    except UnrepairableError as error:
+        raise UsageError(
+            f"setting checkpoint (--checkpoint, FRAUD_CHECKPOINT): {settings.checkpoint!r} can't be started from in "
+            f"{settings.mode} mode: {error}"
+        ) from None
+    if done.plan.steps or done.kept_aside:
+        _log.warning(
+            'event=checkpoint_repaired mode=%s query=%s steps=%d kept_aside=%s reason="%s"',
+            settings.mode, settings.query_name, len(done.plan.steps), done.kept_aside, "; ".join(done.plan.reasons),
+        )  # fmt: skip

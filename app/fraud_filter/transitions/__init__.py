@@ -1,0 +1,1 @@
+"""Every change of the execution mode on one checkpoint, under load, with an audit after each."""

@@ -1,0 +1,68 @@
+"""The filter in one mode on the checkpoint of a leg: started, stopped cleanly or killed, and what its log says."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from fraud_filter.config import ModeName, Settings
+from fraud_filter.demo.programs import environment
+from fraud_filter.embedded.processes import Child
+from fraud_filter.embedded.workspace import Workspace
+from fraud_filter.transitions.result import StopKind
+
+_REPAIRED = re.compile(r'event=checkpoint_repaired .*reason="(.*)"')
+#: What a stop gets beyond its own deadline before the program is killed, in seconds.
+_MARGIN_S = 15
+
+
+class FilterRun:
+    """`fraud-filter run` as a child process."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        mode: ModeName,
+        checkpoint: Path,
+        start: Mapping[int, int],
+        workspace: Workspace,
+        name: str,
+        java_home: Path,
+    ) -> None:
+        """`start`: offsets of the input topic, for an empty checkpoint; `name`: of the log file."""
+        own = settings.model_copy(
+            update={
+                "mode": mode,
+                "checkpoint": str(checkpoint),
+                "starting_offsets": json.dumps({settings.input_topic: {str(p): at for p, at in start.items()}}),
+            }
+        )
+        scratch = {"JAVA_HOME": str(java_home), "SPARK_LOCAL_DIRS": str(workspace.path / "spark")}
+        argv = [sys.executable, "-m", "fraud_filter", "run"]
+        log = workspace.logs / f"{name}.log"
+        self._timeout_s = own.stop_timeout_s + _MARGIN_S
+        self.mode = mode
+        self.child = Child(f"the filter in {mode} mode", argv, log=log, env={**environment(own), **scratch})
+
+    def stop(self, kind: StopKind) -> int | None:
+        """Stops it by SIGTERM, or kills all its processes at one moment; returns the exit code."""
+        if kind == "kill" and self.child.pid and self.child.is_alive:
+            family = [psutil.Process(self.child.pid)]
+            family += family[0].children(recursive=True)  # Java has a session of its own
+            for act in ("suspend", "kill"):  # none sees the others die
+                for process in family:
+                    with suppress(psutil.NoSuchProcess):
+                        getattr(process, act)()
+        return self.child.stop(self._timeout_s)
+
+    @property
+    def how(self) -> str:
+        """What was done to the checkpoint before the start."""
+        repairs = [match[1] for line in self.child.tail(500) if (match := _REPAIRED.search(line))]
+        return "repaired: " + "; ".join(repairs) if repairs else "as it is"

@@ -1,0 +1,70 @@
+"""What a change of mode came to, as JSON and as a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.table import Table
+
+from fraud_filter.config import ModeName
+
+StopKind = Literal["clean", "kill"]
+
+
+@dataclass(frozen=True)
+class Transition:
+    """One change of mode on one checkpoint, under load.
+
+    `how`: "as it is", or what was repaired before the start. `lost`, `duplicated` and `unexpected` are the audit's
+    counts of it (records). `seconds`: from the wish to stop until a payment that came after the stop was decided;
+    None, and a reason in `error`, when the new mode did not get there.
+    """
+
+    old: ModeName
+    new: ModeName
+    stop: StopKind
+    how: str = ""
+    lost: int | None = None
+    duplicated: int | None = None
+    unexpected: int | None = None
+    seconds: float | None = None
+    error: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Nothing lost, nothing unexpected, and the new mode decides payments."""
+        return not self.error and self.lost == 0 and self.unexpected == 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: `old` and `new` are `from` and `to` there."""
+        rest = {name: value for name, value in vars(self).items() if name not in ("old", "new")}
+        return {"from": self.old, "to": self.new, **rest}
+
+
+def write_transitions(file: Path, found: Sequence[Transition], *, add: bool) -> list[dict[str, Any]]:
+    """Writes the results; with `add`, those of other changes (or stops) that the file holds stay in it."""
+    new = [transition.to_dict() for transition in found]
+    known = {_key(item) for item in new}
+    old = json.loads(file.read_text(encoding="utf-8") or "[]") if add and file.exists() else []
+    merged = [item for item in old if _key(item) not in known] + new
+    file.write_text(json.dumps(merged, indent=2) + "\n", encoding="utf-8")
+    return merged
+
+
+def result_table(found: Sequence[Transition]) -> Table:
+    """A line a change."""
+    table = Table("from", "to", "stop", "lost", "duplicated", "seconds", "how", title="Changes of the mode")
+    for one in found:
+        figures = (one.lost, one.duplicated, one.seconds)
+        shown = ("-" if figure is None else f"{figure:,}" for figure in figures)
+        style = "" if one.ok else "bold red"
+        table.add_row(one.old, one.new, one.stop, *shown, one.error or one.how, style=style)
+    return table
+
+
+def _key(item: dict[str, Any]) -> tuple[str, str, str]:
+    return item["from"], item["to"], item["stop"]

@@ -1,0 +1,162 @@
+"""Runs the changes, one after the other on one checkpoint while payments keep coming, and audits after each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fraud_filter.audit import AuditResult, audit
+from fraud_filter.config import ModeName, Settings
+from fraud_filter.demo.input_topic import InputTopic
+from fraud_filter.embedded.processes import Child
+from fraud_filter.embedded.workspace import Workspace
+from fraud_filter.errors import FraudFilterError
+from fraud_filter.probe import Probe
+from fraud_filter.transitions.filter_run import FilterRun
+from fraud_filter.transitions.result import StopKind, Transition
+from fraud_filter.transitions.route import Change
+
+#: Deadlines in seconds: Spark's start takes about 10 s on 2 idle cores.
+_START_S = 150
+_DRAIN_S = 60
+_SETTLE_S = 1.0
+_TICK_S = 0.1
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What all changes share."""
+
+    settings: Settings
+    workspace: Workspace
+    java_home: Path
+    probe: Probe
+    topic: InputTopic
+    others: Sequence[Child]
+    seconds: float
+    say: Say
+
+
+class Leg:
+    """A checkpoint and the modes that run on it in turn; audited from its first payment on."""
+
+    def __init__(self, scene: Scene, number: int, mode: ModeName) -> None:
+        """Starts `mode` on an empty checkpoint; returns when it has read all that came in meanwhile."""
+        self._scene = scene
+        self._name = f"leg-{number}"
+        self._runs = 0
+        self._start = scene.topic.end_offsets()
+        self._before = (0, 0, 0)
+        self.filter = self._run(mode)
+        try:
+            self._reach(scene.topic.end_offsets(), _START_S)
+        except BaseException:
+            self.stop()
+            raise
+
+    def change(self, mode: ModeName, stop: StopKind) -> Transition:
+        """Lets it run, stops it, starts `mode`, lets that run, and audits.
+
+        Raises:
+            FraudFilterError: the new mode decides nothing in time, or a program ended.
+        """
+        scene, old = self._scene, self.filter.mode
+        self._load()
+        began = time.monotonic()
+        code = self.filter.stop(stop)
+        if stop == "clean" and code != 0:
+            raise FraudFilterError(f"{self.filter.child.name} did not stop cleanly: exit code {code}")
+        stopped_at = scene.topic.end_offsets()
+        self.filter = self._run(mode)
+        self._reach(stopped_at, _START_S)
+        took = time.monotonic() - began
+        self._load()
+        end = scene.topic.end_offsets()
+        scene.topic.mark_end()
+        self._reach(end, _DRAIN_S)
+        found = audit(scene.settings, start=self._start, end=end, settle_s=_SETTLE_S)
+        lost, duplicated, unexpected = self._difference(found)
+        return Transition(old, mode, stop, self.filter.how, lost, duplicated, unexpected, round(took, 1))
+
+    def stop(self) -> None:
+        """Ends the running mode."""
+        self.filter.stop("clean")
+
+    def _run(self, mode: ModeName) -> FilterRun:
+        self._runs += 1
+        scene = self._scene
+        checkpoint = scene.workspace.path / self._name
+        name = f"{self._name}-{self._runs:02}-{mode}"
+        run = FilterRun(scene.settings, mode, checkpoint, self._start, scene.workspace, name, scene.java_home)
+        run.child.start()
+        return run
+
+    def _load(self) -> None:
+        self._wait(time.monotonic() + self._scene.seconds)
+
+    def _reach(self, offsets: dict[int, int], timeout_s: float) -> None:
+        """Waits until a decision about a payment at or after `offsets` has come out of each partition."""
+        deadline = time.monotonic() + timeout_s
+        while not self._is_past(offsets):
+            if time.monotonic() > deadline:
+                raise FraudFilterError(f"{self.filter.child.name} did not decide all payments within {timeout_s:g} s")
+            self._wait(time.monotonic() + _TICK_S)
+
+    def _is_past(self, offsets: dict[int, int]) -> bool:
+        newest = self._scene.probe.snapshot().source_offsets
+        return all(newest.get(partition, -1) >= offset for partition, offset in offsets.items())
+
+    def _wait(self, until: float) -> None:
+        while (left := until - time.monotonic()) > 0:
+            for child in (*self._scene.others, self.filter.child):
+                child.raise_if_dead()
+            time.sleep(min(left, _TICK_S))
+
+    def _difference(self, found: AuditResult) -> tuple[int, int, int]:
+        """What this change added to the counts of the leg."""
+        now = (found.lost, found.duplicated, found.unexpected)
+        lost, duplicated, unexpected = (new - old for new, old in zip(now, self._before, strict=True))
+        self._before = now
+        return lost, duplicated, unexpected
+
+
+def run_changes(scene: Scene, changes: Sequence[Change], stops: Sequence[StopKind]) -> list[Transition]:
+    """All changes, with each kind of stop. A change that fails is part of the result, and a new leg begins after it."""
+    results: list[Transition] = []
+    leg: Leg | None = None
+    legs = 0
+    with ExitStack() as ending:
+        for stop in stops:
+            for old, new in changes:
+                try:
+                    if leg is None or leg.filter.mode != old:
+                        if leg:
+                            leg.stop()
+                        legs += 1
+                        scene.say(f"{old}: starting on an empty checkpoint")
+                        leg = None
+                        leg = Leg(scene, legs, old)
+                        ending.callback(leg.stop)
+                    result = leg.change(new, stop)
+                except FraudFilterError as error:
+                    result = Transition(old, new, stop, error=str(error))
+                    if leg:
+                        leg.stop()
+                        result = replace(result, how=leg.filter.how)
+                    leg = None
+                results.append(result)
+                scene.say(describe(result))
+    return results
+
+
+def describe(one: Transition) -> str:
+    """A change in a line."""
+    head = f"{one.old} to {one.new} ({one.stop} stop)"
+    if one.error:
+        return f"{head}: {one.error}"
+    return f"{head}: {one.lost} lost, {one.duplicated} duplicated, {one.seconds:g} s, {one.how}"

@@ -1,0 +1,75 @@
+"""The embedded stack under load, on which the changes of mode run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from fraud_filter.config import Settings
+from fraud_filter.demo.input_topic import open_input
+from fraud_filter.demo.programs import environment
+from fraud_filter.embedded.broker import Broker
+from fraud_filter.embedded.jars import KAFKA_LOCK, SPARK_LOCK, resolve_jars
+from fraud_filter.embedded.java import require_java
+from fraud_filter.embedded.processes import Child, stop_signals
+from fraud_filter.embedded.workspace import Workspace
+from fraud_filter.probe import Probe
+from fraud_filter.topics import create_topics
+from fraud_filter.transitions.result import StopKind, Transition
+from fraud_filter.transitions.route import Change
+from fraud_filter.transitions.run import Say, Scene, run_changes
+
+_PARTITIONS = 2
+#: One task slot a partition for ever, and some for the micro-batch modes.
+_SLOTS = 4
+#: The generator is stopped; this is its limit should nobody do so.
+_LIMIT_S = 24 * 3600
+
+
+def run_on_stage(
+    settings: Settings, changes: list[Change], stops: list[StopKind], *, rate: float, seconds: float, say: Say
+) -> list[Transition]:
+    """Starts Kafka and a generator, runs the changes, and stops everything.
+
+    Args:
+        rate: payments per second, all the time.
+        seconds: under load before each stop and after each start.
+
+    Raises:
+        FraudFilterError: the stack could not be started.
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
+    """
+    with stop_signals(), Workspace("fraud-filter-transitions-") as workspace:
+        java_home, jars = require_java(say), resolve_jars(KAFKA_LOCK)
+        resolve_jars(SPARK_LOCK)
+        with Broker(workspace, java_home=java_home, jars=jars) as broker:
+            own = _settings(settings, broker.address)
+            create_topics(own, partitions=_PARTITIONS)
+            generator = _generator(own, rate, workspace)
+            with generator, Probe(own) as probe, open_input(own) as topic:
+                others = (broker.child, generator)
+                scene = Scene(own, workspace, Path(java_home), probe, topic, others, seconds, say)
+                results = run_changes(scene, changes, stops)
+        if not all(result.ok for result in results):
+            workspace.keep_logs()
+    return results
+
+
+def _settings(settings: Settings, address: str) -> Settings:
+    return settings.model_copy(
+        update={
+            "kafka_bootstrap_servers": address,
+            "source": "kafka",
+            "sink": "kafka",
+            "spark_master": f"local[{_SLOTS}]",
+            "metrics_port": 0,
+            "probe_port": 0,
+            "generator_port": 0,
+        }
+    )
+
+
+def _generator(settings: Settings, rate: float, workspace: Workspace) -> Child:
+    arguments = ("--rate", f"{rate:.10g}", "--seconds", str(_LIMIT_S), "--flagged-share", "0.5")
+    argv = [sys.executable, "-m", "fraud_filter", "generate", *arguments, "--malformed-share", "0.01"]
+    return Child("the payment generator", argv, log=workspace.logs / "generator.log", env=environment(settings))

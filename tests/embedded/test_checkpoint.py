@@ -1,0 +1,184 @@
+"""Checkpoints on a real Hadoop file system: read, repaired, and repaired again after a kill at any moment."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, get_args
+
+import psutil
+import pytest
+
+from fraud_filter.checkpoint.entries import BrokenEntryError
+from fraud_filter.checkpoint.files import CheckpointFiles
+from fraud_filter.checkpoint.plan import plan_repair
+from fraud_filter.checkpoint.reading import read_contents
+from fraud_filter.checkpoint.repair import repair
+from fraud_filter.config import ModeName
+
+RECORDED = Path(__file__).parents[1] / "data" / "checkpoints"
+MODES = get_args(ModeName)
+Opener = Callable[[Path], CheckpointFiles]
+
+
+@pytest.fixture
+def opened(spark: Any) -> Opener:
+    def open_files(path: Path) -> CheckpointFiles:
+        return CheckpointFiles(spark._jvm, spark.sparkContext._gateway, spark._jsc.hadoopConfiguration(), str(path))
+
+    return open_files
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path, opened: Opener) -> Path:
+    """What a killed continuous query left, with the checksums that Hadoop writes."""
+    files = opened(tmp_path / "checkpoint")
+    recorded = RECORDED / "continuous-killed"
+    for path in recorded.rglob("*"):
+        if path.is_file():
+            files.write(str(path.relative_to(recorded)), path.read_bytes())
+    return tmp_path / "checkpoint"
+
+
+def logs(directory: Path) -> dict[str, bytes]:
+    """Offset and commit entries."""
+    paths = [path for log in ("offsets", "commits") for path in (directory / log).iterdir() if path.name.isdigit()]
+    return {str(path.relative_to(directory)): path.read_bytes() for path in paths}
+
+
+def is_startable(files: CheckpointFiles, mode: ModeName) -> bool:
+    return not plan_repair(read_contents(files), mode, 0).steps
+
+
+def test_a_written_file_is_read_back_and_its_checksum_is_right(tmp_path: Path, opened: Opener) -> None:
+    files = opened(tmp_path)
+    files.write("offsets/3", b"first")
+    files.write("offsets/3", b"second")
+    assert files.read("offsets/3") == b"second"
+    assert files.names("offsets") == ["3"]
+    assert (tmp_path / "offsets" / ".3.crc").exists()
+    (tmp_path / "offsets" / "3").write_bytes(b"sEcond")
+    with pytest.raises(BrokenEntryError, match="checksum"):
+        files.read("offsets/3")
+
+
+def test_a_repair_keeps_the_old_logs_and_a_second_one_does_nothing(checkpoint: Path, opened: Opener) -> None:
+    files, before = opened(checkpoint), logs(checkpoint)
+    done = repair(files, "micro-batch")
+    assert done.kept_aside is not None
+    assert logs(checkpoint / done.kept_aside) == before
+    changed = {path for path in before if logs(checkpoint).get(path) != before[path]}
+    assert changed == {"offsets/3", "offsets/4"}
+    assert repair(files, "micro-batch").kept_aside is None
+    assert read_contents(files).kept_aside == (done.kept_aside,)
+
+
+def test_one_generation_of_old_logs_is_kept(checkpoint: Path, opened: Opener) -> None:
+    files = opened(checkpoint)
+    repair(files, "micro-batch", clock=lambda: 1_000_000_000)
+    files.write("offsets/4", files.read("offsets/3"))
+    second = repair(files, "real-time", clock=lambda: 1_000_000_060)
+    assert second.kept_aside == "before-repair-20010909T014740Z"
+    assert read_contents(files).kept_aside == (second.kept_aside,)
+
+
+class Killed(Exception):  # noqa: N818 - it stands for a kill
+    """Where a process would have been killed: nothing of ours runs after it."""
+
+
+class Dying(CheckpointFiles):
+    """Dies before the Nth change of the file system, the single ones of a write included."""
+
+    left = 0
+
+    def _change(self, call: Any) -> Any:
+        if self.left == 0:
+            raise Killed
+        self.left -= 1
+        return super()._change(call)
+
+
+@pytest.mark.parametrize("mode", ["micro-batch", "real-time"])
+def test_a_repair_that_dies_at_any_change_is_completed_by_the_next(
+    checkpoint: Path, opened: Opener, tmp_path: Path, spark: Any, mode: ModeName
+) -> None:
+    original = logs(checkpoint)
+    repaired = None
+    for changes in range(60):
+        copy = tmp_path / f"copy-{changes}"
+        shutil.copytree(checkpoint, copy)
+        dying = Dying(spark._jvm, spark.sparkContext._gateway, spark._jsc.hadoopConfiguration(), str(copy))
+        dying.left = changes
+        died = False
+        try:
+            repair(dying, mode, clock=lambda: 1_000_000_000)
+        except Killed:
+            died = True
+        left = opened(copy)
+        done = repair(left, mode, clock=lambda: 1_000_000_000)
+        assert is_startable(left, mode)
+        kept = read_contents(left).kept_aside
+        assert len(kept) == 1
+        assert logs(copy / kept[0]) == original
+        assert [name for name in left.names(directories=True) if name.startswith(("keeping-", "repairing-"))] == []
+        repaired = repaired or logs(copy)
+        assert logs(copy) == repaired
+        if not died:
+            assert done.plan.steps == ()
+            assert changes > 8  # copies of the logs, two renames, a removal, a write in steps
+            return
+    raise AssertionError("the repair never came to its end")
+
+
+def call(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "fraud_filter", "checkpoint", *map(str, words)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_inspect_and_repair_on_the_command_line(checkpoint: Path) -> None:
+    told = call("inspect", checkpoint)
+    assert told.returncode == 0, told.stderr
+    assert "after a repair" in told.stdout
+    found = json.loads(call("inspect", checkpoint, "--json").stdout)
+    assert (found["written_by"], found["newest_entry"], found["newest_commit"]) == ("continuous", 4, 3)
+    assert (found["pending"], found["proven_entry"], found["broken"]) == ([4], 3, {})
+    assert found["committed_offsets"] == [json.loads((checkpoint / "offsets/3").read_text().splitlines()[2])]
+    assert [mode for mode in MODES if found["modes"][mode]["startable"]] == ["continuous"]
+    assert all(found["modes"][mode]["repairable"] for mode in MODES)
+    done = call("repair", checkpoint, "--to", "real-time")
+    assert done.returncode == 0, done.stderr
+    assert "real-time mode can start from it now; the old logs are in" in done.stdout
+    assert "nothing to repair" in call("repair", checkpoint, "--to", "real-time").stdout
+
+
+def test_what_is_no_checkpoint_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    refused = call("repair", tmp_path / "none")
+    assert refused.returncode == 2
+    assert refused.stderr.splitlines()[-1].endswith("is no checkpoint: it has neither metadata nor offsets nor commits")
+    assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize("sign", ["keeping-", "repairing-", "offsets/.3.repair.tmp"])
+def test_a_killed_repair_program_is_completed_by_the_next(checkpoint: Path, opened: Opener, sign: str) -> None:
+    """The kill comes as soon as a sign of that step is seen, or when it is over: either must be mended."""
+    original = logs(checkpoint)
+    argv = [sys.executable, "-m", "fraud_filter", "checkpoint", "repair", str(checkpoint)]
+    program = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while program.poll() is None and not any(checkpoint.glob(f"{sign}*")):
+        time.sleep(0.0005)
+    with suppress(psutil.NoSuchProcess):
+        for process in [*psutil.Process(program.pid).children(recursive=True), psutil.Process(program.pid)]:
+            process.send_signal(signal.SIGKILL)
+    program.wait(20)
+    files = opened(checkpoint)
+    repair(files, "micro-batch")
+    assert is_startable(files, "micro-batch")
+    (kept,) = read_contents(files).kept_aside
+    assert logs(checkpoint / kept) == original
