@@ -22,8 +22,8 @@ _TIMEOUT_S = 3.0
 def switch(stack: Stack, mode: str, timeout_s: float) -> tuple[str, float]:
     """Changes the mode in the stack's `.env`, starts filter and probe anew and waits until payments are decided.
 
-    The filter repairs the checkpoint by itself where the new mode could not start from it. Killed in between, the same
-    command goes on, and so does the filter's own start.
+    The filter itself repairs the checkpoint where the new mode could not start from it. A switch that was killed is
+    gone on with by the next one, or by `make up`: the mode stands in `.env`, and no step depends on the one before.
 
     Returns:
         The mode that it was in, and the seconds that it took.
@@ -33,9 +33,10 @@ def switch(stack: Stack, mode: str, timeout_s: float) -> tuple[str, float]:
         FraudFilterError: the filter did not become healthy, or decided nothing, within `timeout_s` seconds.
     """
     began = time.monotonic()
-    old = _running_mode(stack)
-    if old == mode:
-        return old, 0.0
+    running = _running_mode(stack)
+    if running == mode:
+        return mode, 0.0
+    old = running or stack.value(_MODE)
     check_cores(stack.values, mode)
     stack.change(_MODE, mode)
     start(stack, ("--no-deps", *_MOVED), list(_MOVED), timeout_s)
@@ -43,12 +44,20 @@ def switch(stack: Stack, mode: str, timeout_s: float) -> tuple[str, float]:
     return old, time.monotonic() - began
 
 
-def _running_mode(stack: Stack) -> str:
-    for state in stack.states():
-        if state.service == _FILTER and state.state == "running":
+def _running_mode(stack: Stack) -> str | None:
+    """The filter's mode; None when it does not run although the stack does, as after a switch that was killed.
+
+    Raises:
+        UsageError: nothing of the stack runs.
+    """
+    running = [state for state in stack.states() if state.state == "running"]
+    for state in running:
+        if state.service == _FILTER:
             variables = dict(line.split("=", 1) for line in state.container.attrs["Config"]["Env"])
             return str(variables.get(_MODE, ""))
-    raise UsageError("the stack's filter does not run: give FRAUD_MODE in .env, and make up")
+    if not running:
+        raise UsageError("the stack does not run: give FRAUD_MODE in .env, and make up")
+    return None
 
 
 def _await_decisions(stack: Stack, deadline: float) -> None:
