@@ -1,0 +1,117 @@
+"""What Spark itself does with checkpoints that kills and other modes leave, and what the filter does with the same."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from fraud_filter.embedded.processes import Child
+from running import Stage, payment, wait_until
+
+#: The filter without its repair: Spark gets the checkpoint as it is.
+WITHOUT_REPAIR = """
+from fraud_filter import supervisor
+from fraud_filter.cli.main import main
+supervisor.prepare_checkpoint = lambda *_: None
+main()
+"""
+METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}'
+RECORDS = 30
+
+
+def craft(stage: Stage, offsets: dict[int, int], commits: list[int], *others: str) -> Path:
+    """A checkpoint whose batches ended at these offsets of partition 0."""
+    checkpoint = stage.directory / "checkpoint"
+    for log in ("offsets", "commits"):
+        (checkpoint / log).mkdir(parents=True)
+    for number, at in offsets.items():
+        (checkpoint / f"offsets/{number}").write_text(
+            f"v1\n{METADATA}\n" + json.dumps({stage.input: {"0": at, "1": 0}})
+        )
+    for number in commits:
+        (checkpoint / f"commits/{number}").write_text('v1\n{"nextBatchWatermarkMs":0}')
+    for path in others:
+        (checkpoint / path).touch()
+    return checkpoint
+
+
+@pytest.fixture
+def flagged(stage: Stage) -> list[str]:
+    """Ids of payments to be flagged, in the order of their offsets in partition 0."""
+    ids = [f"p{number}" for number in range(RECORDS)]
+    places = stage.send(("card", payment(name, 6000)) for name in ids)
+    assert places == [(0, offset) for offset in range(RECORDS)]  # where Kafka's hash of the key puts them
+    return ids
+
+
+def without_repair(stage: Stage, mode: str) -> Child:
+    argv = [sys.executable, "-c", WITHOUT_REPAIR, "run"]
+    env = stage.environment(mode=mode, real_time_duration="5 seconds")
+    return Child("the filter without repair", argv, log=stage.directory / "stock.log", env=env)
+
+
+def seen(stage: Stage) -> set[str]:
+    found = (json.loads(record.value)["payment_id"] for record in stage.written()[stage.flagged])
+    return set(found)
+
+
+def assert_repaired(stage: Stage, mode: str, expected: list[str]) -> None:
+    with stage.run(mode=mode, real_time_duration="5 seconds") as program:
+        wait_until(lambda: set(expected) <= seen(stage), "all payments that are not committed are flagged", program)
+        if mode == "real-time":  # beyond the end of the batch
+            wait_until(lambda: "1" in names(stage, "commits"), "the batch is committed", program)
+        assert program.stop(30) == 0, program.tail()
+        assert any("event=checkpoint_repaired" in line for line in program.tail(200))
+
+
+def names(stage: Stage, log: str) -> set[str]:
+    return {path.name for path in (stage.directory / "checkpoint" / log).iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("mode", "offsets", "commits", "others", "reason", "first"),
+    [
+        ("micro-batch", {0: 0, 3: 10}, [0, 3], (), "batch 2 doesn't exist", 10),
+        ("real-time", {0: 0, 1: 10}, [0], (), "CONCURRENT_STREAM_LOG_UPDATE", 0),
+        ("micro-batch", {}, [], ("offsets/.0.b2c1.tmp",), "LOCATION_NOT_EMPTY", 0),
+    ],
+    ids=["gap", "planned batch", "temporary file"],
+)
+def test_spark_fails_and_the_filter_does_not(
+    stage: Stage,
+    flagged: list[str],
+    mode: str,
+    offsets: dict[int, int],
+    commits: list[int],
+    others: tuple[str, ...],
+    reason: str,
+    first: int,
+) -> None:
+    checkpoint = craft(stage, offsets, commits, *others)
+    copy = stage.directory / "copy"
+    shutil.copytree(checkpoint, copy)
+    with without_repair(stage, mode) as program:
+        assert program.wait(90) == 1, program.tail()
+    assert reason in (stage.directory / "stock.log").read_text()
+    shutil.rmtree(checkpoint)
+    copy.rename(checkpoint)
+    assert_repaired(stage, mode, flagged[first:])
+
+
+def test_spark_skips_batches_that_nothing_proves_and_the_filter_reads_them_again(
+    stage: Stage, flagged: list[str]
+) -> None:
+    checkpoint = craft(stage, {0: 0, 1: 10, 2: 20}, [0])
+    copy = stage.directory / "copy"
+    shutil.copytree(checkpoint, copy)
+    with without_repair(stage, "micro-batch") as program:
+        wait_until(lambda: set(flagged[10:]) <= seen(stage), "the batches after it are flagged", program)
+        assert program.stop(30) == 0
+    assert seen(stage) == set(flagged[10:])  # p0 to p9 are gone for good
+    shutil.rmtree(checkpoint)
+    copy.rename(checkpoint)
+    assert_repaired(stage, "micro-batch", flagged)
