@@ -89,6 +89,24 @@ def test_one_generation_of_old_logs_is_kept(checkpoint: Path, opened: Opener) ->
     assert read_contents(files).kept_aside == (second.kept_aside,)
 
 
+@pytest.mark.parametrize(
+    ("path", "length", "proven"),
+    [("offsets/3", 0, 2), ("offsets/3", 20, 2), ("commits/3", 0, 2), ("commits/3", 5, 2), ("offsets/4", 1, 3)],
+)
+def test_a_newest_entry_that_a_full_disk_cut_off_is_repaired(
+    checkpoint: Path, opened: Opener, path: str, length: int, proven: int
+) -> None:
+    files = opened(checkpoint)
+    (checkpoint / path).write_bytes((checkpoint / path).read_bytes()[:length])
+    before = logs(checkpoint)
+    done = repair(files, "micro-batch")
+    assert is_startable(files, "micro-batch")
+    found = read_contents(files)
+    assert (found.proven and found.proven.number, found.committed, found.pending) == (proven, proven, [])
+    assert done.kept_aside is not None
+    assert logs(checkpoint / done.kept_aside) == before
+
+
 class Killed(Exception):  # noqa: N818 - it stands for a kill
     """Where a process would have been killed: nothing of ours runs after it."""
 
