@@ -16,7 +16,7 @@ demo: $(READY) ## Run every mode on an embedded Kafka and Spark, and report; MOD
 	$(BIN)/fraud-filter demo $(call given,MODES,modes) $(call given,SECONDS,seconds) $(call given,RATE,rate)
 
 transitions: $(READY) ## Change the mode in all 12 ways under load on an embedded stack, audit each, write transitions.json; STOP=kill ONLY=continuous:real-time
-	$(BIN)/fraud-filter transitions $(call given,STOP,stop) $(call given,ONLY,only) $(call given,RATE,rate)
+	$(BIN)/fraud-filter transitions $(call given,STOP,stop) $(call given,ONLY,only) $(call given,RATE,rate) $(call given,SECONDS,seconds)
 
 stack: $(READY) ## Run an embedded Kafka broker with the topics until Ctrl-C
 	$(BIN)/fraud-filter stack
