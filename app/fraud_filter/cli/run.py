@@ -9,14 +9,29 @@ import click
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
 
+#: Modules of py4j that log the death of Java with stack traces, some of it past their own loggers.
+_PY4J = ("clientserver", "java_gateway")
+
 
 @click.command()
 @settings_options()
 def command(settings: Settings) -> int:
-    """Run the filter until SIGTERM or Ctrl-C."""
+    """Run the filter until SIGTERM or Ctrl-C; it is started again from its checkpoint after a failure.
+
+    \b
+    Exit codes:
+      0  stopped by a signal
+      1  it can't run here: Java does not start, or the stop had to be forced
+      2  bad input, or a checkpoint of another query: one sentence says what to change
+      3  unread records are gone from the topic (fail_on_data_loss)
+      4  max_restarts restarts in a row brought no progress
+    docs/operations.md says more.
+    """
     from fraud_filter import supervisor
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s level=%(levelname)s %(message)s")
-    for noisy in ("kafka", "py4j"):
-        logging.getLogger(noisy).setLevel(logging.ERROR)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(lambda record: not (record.name == "root" and record.module in _PY4J))
+    logging.getLogger("kafka").setLevel(logging.ERROR)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     return supervisor.run(settings)
