@@ -187,13 +187,17 @@ def _flow(made: Dashboard) -> None:
     )
     made.with_panel(
         lines(
-            "Duplicates",
-            "Decisions on payments that had been decided before, as after a restart: delivery is at-least-once. What "
-            "was lost no metric knows; `make audit` does.",
+            "Duplicates and losses",
+            "Decisions on payments that had been decided before, as after a restart: delivery is at-least-once. And "
+            "payments that Kafka removed before they were read. `make audit` counts both anew from the topics.",
             "duplicates-and-losses",
             ask(
                 f"sum by (mode) (increase(fraud_filter_duplicate_records_total{{{CHOSEN}}}[$__rate_interval]))",
-                "{{mode}}",
+                "repeated, {{mode}}",
+            ),
+            ask(
+                f"sum by (mode) (increase(fraud_filter_lost_records_total{{{CHOSEN}}}[$__rate_interval]))",
+                "lost, {{mode}}",
             ),
             unit="short",
         )
@@ -231,6 +235,27 @@ def _progress(made: Dashboard) -> None:
             ask(f"time() - fraud_filter_last_progress_timestamp_seconds{{{CHOSEN}}}", "commit, {{mode}}"),
             ask(f"time() - fraud_filter_last_output_timestamp_seconds{{{CHOSEN}}}", "output, {{mode}}"),
             unit="s",
+        )
+    )
+    made.with_panel(
+        lines(
+            "Restarts by reason",
+            "Restarts of the query from its checkpoint, by what ended the one before.",
+            "fraudfilterrestartloop",
+            ask(
+                f"sum by (reason) (increase(fraud_filter_restarts_total{{{CHOSEN}}}[$__rate_interval]))",
+                "{{reason}}",
+            ),
+            unit="short",
+        )
+    )
+    made.with_panel(
+        states(
+            "What the filter does",
+            "Starting, running, waiting for task slots, backing off before a restart, or stopping.",
+            "health",
+            ask(f"fraud_filter_state{{{CHOSEN}}} == 1", "{{state}}, {{mode}}"),
+            words=("no", "yes"),
         )
     )
     made.with_panel(
