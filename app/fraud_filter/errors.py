@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-#: Exit codes of every verb, in one place (documented in the README).
+#: Exit codes of every verb, in one place (documented in the README and, those of `run`, in docs/operations.md).
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+EXIT_DATA_LOSS = 3
+EXIT_GAVE_UP = 4
 
 
 class FraudFilterError(Exception):

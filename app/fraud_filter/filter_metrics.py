@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Literal, get_args
+
 from prometheus_client import Counter, Gauge
 
 from fraud_filter.metrics import Registry
 from fraud_filter.progress import Offsets, Progress
 
 _LABELS = ("mode", "query")
+State = Literal["starting", "running", "waiting-for-slots", "backing-off", "stopping"]
 
 
 class FilterMetrics:
@@ -16,7 +20,8 @@ class FilterMetrics:
     A value that is not known has no series: an absent offset is not offset 0.
     """
 
-    def __init__(self, registry: Registry, *, mode: str, query: str, topic: str) -> None:
+    def __init__(self, registry: Registry, *, mode: str, query: str, topic: str, reasons: Iterable[str] = ()) -> None:
+        """`reasons`: all values of the restarts' label `reason`."""
         self._values = (mode, query)
         self._topic = topic
 
@@ -28,12 +33,22 @@ class FilterMetrics:
             made.labels(*self._values)  # there from the start, so that the first increase shows
             return made
 
+        self._restarts = Counter(
+            "fraud_filter_restarts_total",
+            "Restarts of the query from its checkpoint, by reason.",
+            (*_LABELS, "reason"),
+            registry=registry,
+        )
+        for reason in reasons:
+            self._restarts.labels(*self._values, reason)
+
         by_partition = ("topic", "partition")
         self._up = gauge("up", "1 while the query is active, else 0.")
-        self._healthy = gauge("healthy", "1 while the query is active and keeps up, 0 while it is stalled.")
+        self._healthy = gauge("healthy", "1 while the query is active, keeps up and reads all partitions, else 0.")
         self._commits = counter("commits_total", "Micro-batches, real-time batches or epochs committed.")
         self._rows = counter("input_records_total", "Records read from the input topic, by committed offsets.")
-        self._restarts = counter("restarts_total", "Restarts of the query after a failure.")
+        self._lost = counter("lost_records_total", "Records removed from the input topic before they were read.")
+        self._state = gauge("state", "1 for what the program does now, 0 for the other states.", "state")
         self._rate = gauge("input_records_per_second", "Rate of the input records of the newest commit.")
         self._phase = gauge("phase_duration_seconds", "Duration of a phase of the newest batch.", "phase")
         self._committed = gauge("committed_offset", "Next offset to read after the newest commit.", *by_partition)
@@ -55,9 +70,18 @@ class FilterMetrics:
         self._needed.labels(*self._values).set(needed)
         self._granted.labels(*self._values).set(granted)
 
-    def count_restart(self) -> None:
-        """The query was started again after a failure."""
-        self._restarts.labels(*self._values).inc()
+    def set_state(self, state: State) -> None:
+        """What the program does."""
+        for each in get_args(State):
+            self._state.labels(*self._values, each).set(each == state)
+
+    def count_restart(self, reason: str) -> None:
+        """The query is about to be started again."""
+        self._restarts.labels(*self._values, reason).inc()
+
+    def count_lost(self, records: int) -> None:
+        """Records are gone from the input topic that nobody has read."""
+        self._lost.labels(*self._values).inc(records)
 
     def observe(self, progress: Progress, commits: int) -> None:
         """A newer commit was seen; `commits` is how many there were since the last one."""

@@ -1,28 +1,43 @@
-"""Watches a running query and keeps its metrics: progress, offsets, lag, and whether it has stalled."""
+"""Keeps the filter's metrics, over all restarts, and has the running query judged each second."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fraud_filter.config import Settings, duration_s
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.filter_metrics import FilterMetrics
+from fraud_filter.filter_metrics import FilterMetrics, State
 from fraud_filter.metrics import MetricsServer, Registry
 from fraud_filter.offsets import find_bounds, find_partitions, open_consumer
 from fraud_filter.preflight import Inputs
 from fraud_filter.progress import CheckpointReader, Offsets, Progress, listener
+from fraud_filter.pulse import PulseReader
+from fraud_filter.watchdog import Verdict, Watchdog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 _log = logging.getLogger(__name__)
 _LOOK_S = 1.0
-#: A query is stalled when it has unread records and no commit for this long beyond its own commit interval.
-_PATIENCE_S = 30.0
+#: A trouble that lasts is told again.
+_REPEAT_S = 60.0
+#: Executors tell what their tasks have read each spark.executor.heartbeatInterval.
+_HEARTBEAT_S = 10.0
+
+
+@dataclass
+class _Watch:
+    """One life of the query under watch; `alarm` is called once, when it must be started again."""
+
+    pulse: PulseReader
+    watchdog: Watchdog
+    alarm: Callable[[Verdict], None]
+    raised: bool = False
 
 
 class Monitor:
@@ -32,46 +47,69 @@ class Monitor:
         UsageError: the port can't be used.
     """
 
-    def __init__(self, settings: Settings, inputs: Inputs) -> None:
+    def __init__(self, settings: Settings, reasons: tuple[str, ...]) -> None:
+        """`reasons`: why a query may be restarted."""
         self._settings = settings
-        self._inputs = inputs
         registry = Registry()
-        self._metrics = FilterMetrics(
-            registry, mode=settings.mode, query=settings.query_name, topic=settings.input_topic
+        self.metrics = FilterMetrics(
+            registry, mode=settings.mode, query=settings.query_name, topic=settings.input_topic, reasons=reasons
         )
         self._server = MetricsServer(registry, settings.metrics_host, settings.metrics_port, "metrics_port")
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._newest: Progress | None = None
-        self._moved_at = time.monotonic()
-        self._thread: threading.Thread | None = None
+        self._watch: _Watch | None = None
+        self._told: tuple[str, float] = ("", 0.0)
+        self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
+        self._thread.start()
 
     @property
     def port(self) -> int:
         """The port that /metrics is served on."""
         return self._server.port
 
-    def watch(self, spark: SparkSession, query: StreamingQuery, slots: int) -> None:
-        """Begins to watch a started query."""
-        self._metrics.set_slots(self._inputs.partitions if self._inputs.mode.holds_tasks else 0, slots)
-        self._metrics.set_up(True, True)
-        self._moved_at = time.monotonic()
+    @property
+    def committed(self) -> Offsets:
+        """The input's offsets at the newest commit that was seen; empty before the first."""
+        return self._newest.end if self._newest else {}
+
+    def set_state(self, state: State) -> None:
+        """What the program does; only a running query is up."""
+        self.metrics.set_state(state)
+        if state != "running":
+            self.metrics.set_up(False, False)
+
+    def watch(self, spark: SparkSession, inputs: Inputs, alarm: Callable[[Verdict], None]) -> None:
+        """Begins to watch a query that was just started over `inputs`."""
+        settings, mode = self._settings, inputs.mode
         reader = None
-        if self._inputs.mode.sends_progress:
-            spark.streams.addListener(listener(self._report, self._settings.input_topic))
+        if mode.sends_progress:
+            spark.streams.addListener(listener(self._report, settings.input_topic))
         else:
-            reader = CheckpointReader(spark, self._settings.checkpoint, self._settings.input_topic)
-        self._thread = threading.Thread(target=self._run, args=(query, reader), name="monitor", daemon=True)
-        self._thread.start()
+            reader = CheckpointReader(spark, settings.checkpoint, settings.input_topic, self._newest)
+        watchdog = Watchdog(
+            partitions=inputs.partitions,
+            holds_tasks=mode.holds_tasks,
+            patience_s=settings.stall_timeout_s + _commit_interval_s(settings),
+            now=time.monotonic(),
+        )
+        with self._lock:
+            self._watch = _Watch(PulseReader(spark, reader, self._report).start(), watchdog, alarm)
+        self.set_state("running")
+        self.metrics.set_up(True, True)
+
+    def unwatch(self) -> None:
+        """The query is about to end; it raises no more alarms."""
+        with self._lock:
+            watch, self._watch = self._watch, None
+        if watch:
+            watch.pulse.stop()
 
     def close(self) -> None:
-        """Ends the watch and frees the port; the second call does nothing."""
-        if self._stop.is_set():
-            return
+        """Ends the watch and frees the port."""
         self._stop.set()
-        if self._thread:
-            self._thread.join(_LOOK_S * 5)
-        self._metrics.set_up(False, False)
+        self.unwatch()
+        self._thread.join(_LOOK_S * 5)
         self._server.stop()
 
     def _report(self, progress: Progress) -> None:
@@ -80,44 +118,64 @@ class Monitor:
             if before and progress.number <= before.number:
                 return
             self._newest = progress
-            self._moved_at = time.monotonic()
-        self._metrics.observe(progress, progress.number - before.number if before else 1)
+        self.metrics.observe(progress, progress.number - before.number if before else 1)
 
-    def _run(self, query: StreamingQuery, reader: CheckpointReader | None) -> None:
+    def _run(self) -> None:
         with open_consumer(self._settings) as consumer:
             while not self._stop.wait(_LOOK_S):
                 try:
-                    self._look(query, reader, consumer)
-                except FraudFilterError as error:
-                    _log.warning("event=monitor_failed query=%s error=%s", self._settings.query_name, error)
-                except Exception as error:  # Java may go away between two looks: the supervisor tells that
-                    _log.debug("event=monitor_failed query=%s error=%r", self._settings.query_name, error)
+                    self._look(self._latest(consumer))
+                except Exception:
+                    _log.exception("event=monitor_failed query=%s", self._settings.query_name)
 
-    def _look(self, query: StreamingQuery, reader: CheckpointReader | None, consumer: Any) -> None:
-        if reader is not None:
-            newest = reader.newest()
-            if newest:
-                self._report(newest)
-        committed = self._newest.end if self._newest else {}
-        latest = self._latest(consumer) if self._settings.source == "kafka" else {}
-        self._metrics.set_offsets(committed, latest)
-        self._metrics.set_up(bool(query.isActive), not self._stalled(committed, latest))
-
-    def _latest(self, consumer: Any) -> Offsets:
+    def _latest(self, consumer: Any) -> Offsets | None:
+        """The ends of the input's partitions; None while no broker answers."""
+        if self._settings.source != "kafka":
+            return {}
         topic = self._settings.input_topic
-        partitions = find_partitions(consumer, self._settings, ["input_topic"])[topic]
-        return {number: end for number, (_, end) in find_bounds(consumer, self._settings, topic, partitions).items()}
+        try:
+            partitions = find_partitions(consumer, self._settings, ["input_topic"])[topic]
+            bounds = find_bounds(consumer, self._settings, topic, partitions)
+        except FraudFilterError as error:
+            _log.warning("event=monitor_failed query=%s error=%s", self._settings.query_name, error)
+            return None
+        return {number: end for number, (_, end) in bounds.items()}
 
-    def _stalled(self, committed: Offsets, latest: Offsets) -> bool:
-        behind = any(end > committed.get(number, 0) for number, end in latest.items())
-        return behind and time.monotonic() - self._moved_at > _commit_interval_s(self._settings) + _PATIENCE_S
+    def _look(self, latest: Offsets | None) -> None:
+        committed = self.committed
+        self.metrics.set_offsets(committed, latest or {})
+        with self._lock:  # no alarm, and no word of a running query, once `unwatch` has returned
+            if self._watch:
+                self._judge(self._watch, committed, latest)
+
+    def _judge(self, watch: _Watch, committed: Offsets, latest: Offsets | None) -> None:
+        pulse = watch.pulse.newest
+        verdict = watch.watchdog.look(time.monotonic(), committed, latest, pulse)
+        if pulse:
+            self.metrics.set_slots(watch.watchdog.slots_needed, pulse.slots)
+        self.metrics.set_up(True, not verdict.trouble)
+        self._tell(verdict.trouble)
+        if verdict.remedy and not watch.raised:
+            watch.raised = True
+            watch.alarm(verdict)
+
+    def _tell(self, trouble: str) -> None:
+        told, at = self._told
+        kind = trouble.split(" ", 2)[:2]  # its numbers change each second
+        if trouble and (kind != told.split(" ", 2)[:2] or time.monotonic() - at > _REPEAT_S):
+            _log.warning("event=unhealthy query=%s trouble=%r", self._settings.query_name, trouble)
+            self._told = (trouble, time.monotonic())
+        elif not trouble and told:
+            _log.info("event=healthy query=%s", self._settings.query_name)
+            self._told = ("", 0.0)
 
 
 def _commit_interval_s(settings: Settings) -> float:
+    """How long a healthy query may show no sign of progress although it works."""
     intervals = {
         "micro-batch": duration_s(settings.micro_batch_interval),
         "async-progress": duration_s(settings.micro_batch_interval) + settings.async_progress_interval_ms / 1000,
         "continuous": duration_s(settings.continuous_interval),
-        "real-time": duration_s(settings.real_time_duration),
+        "real-time": _HEARTBEAT_S,  # it commits every few minutes only; its tasks tell what they read
     }
     return intervals[settings.mode]

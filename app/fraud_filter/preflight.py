@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
 from fraud_filter.config import Settings, duration_s, env_name
-from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES, Mode
 from fraud_filter.rules import RuleSet, load_rules
 from fraud_filter.schema import PaymentSchema, load_schema
+from fraud_filter.slots import count_slots
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,7 +69,7 @@ def check_inputs(settings: Settings) -> Inputs:
     _check_port(settings)
     partitions = settings.rate_partitions if settings.source == "rate" else 0
     if "kafka" in (settings.source, settings.sink):
-        partitions = _check_topics(settings) or partitions
+        partitions = count_partitions(settings) or partitions
     _check_starting_offsets(settings)
     return Inputs(mode, schema, rules, partitions)
 
@@ -82,17 +83,21 @@ def check_slots(spark: SparkSession, inputs: Inputs, settings: Settings) -> int:
     Raises:
         UsageError: fewer slots than partitions; some partitions would never be read, without a word.
     """
-    mode, partitions = inputs.mode, inputs.partitions
-    slots = int(spark.sparkContext.defaultParallelism)
-    if mode.holds_tasks and slots < partitions:
+    slots = count_slots(spark)
+    if lacks_slots(inputs, slots):
         local = settings.spark_master.startswith("local")
-        remedy = f"set SPARK_MASTER=local[{partitions}]" if local else "raise SPARK_WORKER_CORES or add workers"
+        remedy = f"set SPARK_MASTER=local[{inputs.partitions}]" if local else "raise SPARK_WORKER_CORES or add workers"
         raise UsageError(
-            f"{settings.input_topic} has {partitions} partitions, the application was granted {slots} task slots: in "
-            f"{mode.name} mode {partitions - slots} partitions would never be read; {remedy}, or read a topic with "
-            "fewer partitions"
+            f"{settings.input_topic} has {inputs.partitions} partitions, the application was granted {slots} task "
+            f"slots: in {inputs.mode.name} mode {inputs.partitions - slots} partitions would never be read; {remedy}, "
+            "or read a topic with fewer partitions"
         )
     return slots
+
+
+def lacks_slots(inputs: Inputs, slots: int) -> bool:
+    """Whether the mode holds a task slot for each partition, and these are too few."""
+    return inputs.mode.holds_tasks and slots < inputs.partitions
 
 
 def check_plan(decisions: DataFrame, mode: Mode) -> None:
@@ -178,8 +183,12 @@ def _check_port(settings: Settings) -> None:
             ) from None
 
 
-def _check_topics(settings: Settings) -> int:
-    """Number of partitions of the input topic."""
+def count_partitions(settings: Settings) -> int:
+    """The number of partitions of the input topic, 0 when the source is not Kafka.
+
+    Raises:
+        UsageError: no broker answers, or one of the topics does not exist.
+    """
     from fraud_filter.topics import admin_client
 
     wanted = []
@@ -211,9 +220,3 @@ def _check_starting_offsets(settings: Settings) -> None:
             f"setting starting_offsets (--starting-offsets, FRAUD_STARTING_OFFSETS): {text!r} is not accepted; give "
             f'earliest, latest, or JSON such as {{"{settings.input_topic}": {{"0": 12, "1": 3}}}}'
         ) from None
-
-
-def explain_start(error: Exception, settings: Settings) -> FraudFilterError:
-    """Spark's refusal of a query as one sentence."""
-    reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return FraudFilterError(f"the query can't start in {settings.mode} mode: {reason.strip()}")

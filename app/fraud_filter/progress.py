@@ -90,14 +90,15 @@ class CheckpointReader:
     the driver.
     """
 
-    def __init__(self, spark: SparkSession, checkpoint: str, topic: str) -> None:
+    def __init__(self, spark: SparkSession, checkpoint: str, topic: str, last: Progress | None = None) -> None:
+        """`last`: what is known already, for the count of what came after it."""
         jvm: Any = spark._jvm
         session: Any = spark._jsparkSession
         self._jvm = jvm
         self._root = jvm.org.apache.hadoop.fs.Path(checkpoint)
         self._files = self._root.getFileSystem(session.sessionState().newHadoopConf())
         self._topic = topic
-        self._last: Progress | None = None
+        self._last = last
 
     def newest(self) -> Progress | None:
         """The newest committed batch or epoch; None when there is none. `rows` and `start` count from the last call."""

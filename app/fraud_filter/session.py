@@ -6,7 +6,7 @@ import logging
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fraud_filter.config import HOME, Settings
 from fraud_filter.errors import FraudFilterError, UsageError
@@ -43,35 +43,72 @@ def start(settings: Settings, mode: Mode | None = None) -> SparkSession:
         mode: the execution mode, whose session settings are added; None for a session that runs no query.
 
     Raises:
-        FraudFilterError: Spark does not start, or the master does not answer.
+        FraudFilterError: Java does not start.
+        UsageError: there is no session to be had from the master.
     """
-    from pyspark import SparkConf, SparkContext
+    return connect(launch(settings, mode), settings)
+
+
+def launch(settings: Settings, mode: Mode | None = None, keep_open: int | None = None) -> Any:
+    """Starts Spark's Java process; its gateway (py4j) is returned, whose `proc` is the process.
+
+    Args:
+        keep_open: a file descriptor that the process is to hold, too.
+
+    Raises:
+        FraudFilterError: it does not start.
+    """
+    from pyspark import SparkConf
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
-    from pyspark.sql import SparkSession
 
     logging.getLogger("SQLQueryContextLogger").disabled = True  # repeats each error as JSON with a stack trace
     if settings.spark_master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # no port of a local run is open to the network
     conf = SparkConf().setMaster(settings.spark_master).setAppName(settings.query_name)
     conf.setAll(list(_conf(settings, mode).items()))
+    # A session of its own: a signal to our process group must reach Java through us, after the query's stop.
+    how = {"start_new_session": True, "pass_fds": () if keep_open is None else (keep_open,)}
     try:
-        # A session of its own: a signal to our process group must reach Java through us, after the query's stop.
-        gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
+        return launch_gateway(conf, how)  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
         raise FraudFilterError(f"Java does not start: {error}; is Java 17 or 21 in JAVA_HOME or on the PATH?") from None
+
+
+def connect(gateway: Any, settings: Settings) -> SparkSession:
+    """A session in a started Java process, which got its configuration at its start.
+
+    Raises:
+        UsageError: there is none to be had from the master; the Java process is told to end.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf(_jvm=gateway.jvm)
     try:
         # In the main thread PySpark would put a handler of its own on SIGINT, which cuts calls to Java short.
         with ThreadPoolExecutor(1) as aside:
             return aside.submit(lambda: SparkSession(SparkContext(conf=conf, gateway=gateway))).result()
     except Exception as error:
-        gateway.shutdown()
         reason = _java_reason(error)
+        gateway.shutdown()
         if reason is None:
             raise
         raise UsageError(
             f"setting spark_master (--spark-master, SPARK_MASTER): no session at {settings.spark_master!r}: {reason}"
         ) from None
+
+
+def forget() -> None:
+    """Makes PySpark forget a session whose Java process is gone, so that the next one gets a process of its own."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    SparkContext._active_spark_context = None
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
 
 
 def _java_reason(error: Exception) -> str | None:

@@ -44,7 +44,7 @@ def test_the_console_shows_flagged_payments_of_the_rate_source(tmp_path: Path, m
 def test_the_memory_sink_fills_a_table(tmp_path: Path, mode: str) -> None:
     """In a process of its own: a table in memory can be read only where the query runs."""
     code = """
-import sys, time
+import os, signal, sys, time
 from fraud_filter import supervisor, config
 mode, checkpoint = sys.argv[1:]
 settings = config.load({"mode": mode, "source": "rate", "sink": "memory", "checkpoint": checkpoint,
@@ -57,10 +57,10 @@ def look(query):
             print("filled", flush=True)
             break
         time.sleep(0.5)
-    query.stop()
+    os.kill(os.getpid(), signal.SIGTERM)
 supervisor.run(settings, on_start=look)
 """
     program = Child("the filter", [sys.executable, "-c", code, mode, str(tmp_path / "c")], log=tmp_path / "run.log")
     program.start()
-    program.wait(120)
+    assert program.wait(120) == 0, program.tail()
     assert "filled" in program.tail(200), program.tail()

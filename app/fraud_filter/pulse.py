@@ -1,0 +1,79 @@
+"""What a running query says of itself each second, asked by a thread that may hang when Java does."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fraud_filter.progress import CheckpointReader, Report
+from fraud_filter.slots import count_slots
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger(__name__)
+_LOOK_S = 1.0
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """`at`: when Java answered (seconds of the monotonic clock); `slots`: task slots granted; `work` changes while
+    tasks read or write records or end, also within a batch: what it is made of is Spark's matter."""
+
+    at: float
+    slots: int
+    work: Hashable
+
+
+class PulseReader:
+    """Asks Java for the pulse until `stop`, or until Java is gone."""
+
+    def __init__(self, spark: SparkSession, reader: CheckpointReader | None, report: Report) -> None:
+        """`reader` is for modes without progress events: its commits go to `report`."""
+        self.newest: Pulse | None = None
+        self._spark = spark
+        self._reader = reader
+        self._report = report
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
+
+    def start(self) -> PulseReader:
+        """Begins."""
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Ends it; a thread that hangs in Java is left to Java's end."""
+        self._stop.set()
+
+    def _run(self) -> None:
+        from py4j.protocol import Py4JNetworkError
+
+        while not self._stop.wait(_LOOK_S):
+            try:
+                self._look()
+            except (Py4JNetworkError, OSError):
+                return  # Java is gone: the supervisor sees that too
+            except Exception as error:
+                _log.debug("event=pulse_failed error=%r", error)
+
+    def _look(self) -> None:
+        if self._reader is not None:
+            newest = self._reader.newest()
+            if newest:
+                self._report(newest)
+        self.newest = Pulse(time.monotonic(), count_slots(self._spark), _work(self._spark))
+
+
+def _work(spark: SparkSession) -> Hashable:
+    """Records read and written and tasks ended, by stage that runs; executors tell it with each heartbeat (10 s)."""
+    context: Any = spark.sparkContext._jsc.sc()
+    stages = context.statusStore().activeStages()
+    return tuple(
+        (stage.stageId(), stage.attemptId(), stage.inputRecords(), stage.outputRecords(), stage.numCompleteTasks())
+        for stage in (stages.apply(index) for index in range(int(stages.size())))
+    )

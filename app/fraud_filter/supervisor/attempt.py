@@ -1,0 +1,215 @@
+"""One life of the query: a Java process of its own, a session, the query, and what ends it."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fraud_filter import preflight, rule_check, session
+from fraud_filter.checkpoint.startup import prepare_checkpoint
+from fraud_filter.config import Settings
+from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.monitor import Monitor
+from fraud_filter.progress import CheckpointReader
+from fraud_filter.slots import count_slots
+from fraud_filter.supervisor.failures import RestartableError, explain_failure
+from fraud_filter.supervisor.java import Java
+from fraud_filter.supervisor.losses import check_losses
+from fraud_filter.supervisor.signals import Stop
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from fraud_filter.watchdog import Verdict
+
+_log = logging.getLogger(__name__)
+_POLL_S = 0.2
+#: A query that has failed or hangs has nothing to end well: what was not committed is read again.
+_END_FAILED_S = 5.0
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What a life of the query needs. `first`: nothing ran before it, so that bad input ends the program."""
+
+    settings: Settings
+    inputs: preflight.Inputs
+    monitor: Monitor
+    stop: Stop
+    lock: int | None
+    on_start: Callable[[StreamingQuery], None] | None
+    first: bool
+
+    def run(self) -> None:
+        """Runs the query until somebody wishes it to stop.
+
+        Raises:
+            RestartableError: it ended, and may do better from its checkpoint.
+            FraudFilterError: it ended for good.
+        """
+        self.monitor.set_state("starting")
+        inputs = self.inputs if self.first else self._recount()
+        java = Java(session.launch(self.settings, inputs.mode, self.lock))
+        spark = None
+        seconds = _END_FAILED_S
+        try:
+            spark = self._connect(java)
+            query = self._start(java, spark, inputs)
+            if query:
+                self._follow(java, spark, query, inputs)
+                self._end_query(java, query)
+            seconds = self.settings.stop_timeout_s
+        except Exception as error:
+            if not self.stop.requested:
+                raise self._explain(error, java, spark) from None
+        finally:
+            self.monitor.unwatch()
+            self.monitor.set_state("stopping" if self.stop.requested else "backing-off")
+            java.end(spark, seconds)
+
+    def _recount(self) -> preflight.Inputs:
+        try:
+            return replace(self.inputs, partitions=preflight.count_partitions(self.settings) or self.inputs.partitions)
+        except FraudFilterError as error:
+            raise RestartableError("broker-away", str(error)) from None
+
+    def _connect(self, java: Java) -> SparkSession:
+        with java.killed_after(self.settings.start_timeout_s), self.stop.hastened_by(java.kill):
+            try:
+                return session.connect(java.gateway, self.settings)
+            except UsageError as error:
+                if self.first:
+                    raise
+                raise RestartableError("spark-away", str(error)) from None
+
+    def _start(self, java: Java, spark: SparkSession, inputs: preflight.Inputs) -> StreamingQuery | None:
+        """The started query, or None when somebody wished to stop before."""
+        settings = self.settings
+        with self.stop.hastened_by(java.kill):
+            if self.first:
+                rule_check.check_rules(spark, inputs.rules, inputs.schema)
+                slots = preflight.check_slots(spark, inputs, settings)
+            else:
+                slots = self._await_slots(spark, inputs)
+        with java.killed_after(settings.start_timeout_s), self.stop.hastened_by(java.kill):
+            self._check_losses(spark)
+            if self.stop.requested:
+                return None
+            query = _start_query(spark, inputs, settings)
+        self.monitor.metrics.set_slots(inputs.partitions if inputs.mode.holds_tasks else 0, slots)
+        _log.info(
+            "event=started mode=%s query=%s run=%s partitions=%d task_slots=%d rules=%d",
+            settings.mode, settings.query_name, query.runId, inputs.partitions, slots, len(inputs.rules.rules),
+        )  # fmt: skip
+        return query
+
+    def _await_slots(self, spark: SparkSession, inputs: preflight.Inputs) -> int:
+        """Waits until there is a task slot for each partition; only the wish to stop, or Java's end, ends the wait."""
+        slots = count_slots(spark)
+        if preflight.lacks_slots(inputs, slots):
+            self.monitor.set_state("waiting-for-slots")
+        while preflight.lacks_slots(inputs, slots) and not self.stop.requested:
+            _log.warning(
+                "event=waiting_for_slots mode=%s query=%s needed=%d granted=%d",
+                self.settings.mode, self.settings.query_name, inputs.partitions, slots,
+            )  # fmt: skip
+            self.monitor.metrics.set_slots(inputs.partitions, slots)
+            self.stop.event.wait(2)
+            slots = count_slots(spark)
+        return slots
+
+    def _check_losses(self, spark: SparkSession) -> None:
+        if self.settings.source != "kafka":
+            return
+        reader = CheckpointReader(spark, self.settings.checkpoint, self.settings.input_topic)
+        self.monitor.metrics.count_lost(check_losses(reader, self.settings))
+
+    def _follow(self, java: Java, spark: SparkSession, query: StreamingQuery, inputs: preflight.Inputs) -> None:
+        """Returns when somebody wishes to stop; the main thread makes no call here that could hang."""
+        ends: queue.SimpleQueue[FraudFilterError] = queue.SimpleQueue()
+
+        def await_end() -> None:
+            try:
+                query.awaitTermination()
+                ends.put(RestartableError("query-ended", f"the query ended by itself in {self.settings.mode} mode"))
+            except Exception as error:
+                ends.put(explain_failure(error, self.settings))
+
+        def alarm(verdict: Verdict) -> None:
+            if verdict.remedy:
+                ends.put(RestartableError(verdict.remedy, verdict.trouble))
+
+        threading.Thread(target=await_end, name="query-end", daemon=True).start()
+        self.monitor.watch(spark, inputs, alarm)
+        if self.on_start:
+            self.on_start(query)
+        while not self.stop.requested:
+            try:
+                error = ends.get(timeout=_POLL_S)
+            except queue.Empty:
+                if java.returncode is None:
+                    continue
+                error = RestartableError("java-gone", f"Spark's Java process ended with code {java.returncode}")
+            if isinstance(error, RestartableError) and error.reason in ("partitions-added", "slots-back"):
+                self._end_query(java, query)
+            raise error
+
+    def _end_query(self, java: Java, query: StreamingQuery) -> None:
+        settings = self.settings
+        self.monitor.unwatch()
+        self.monitor.set_state("stopping")
+        began = time.monotonic()
+        _log.info(
+            "event=stopping mode=%s query=%s signal=%s", settings.mode, settings.query_name, self.stop.signal or "none"
+        )
+        with java.killed_after(settings.stop_timeout_s):
+            query.stop()
+        seconds = time.monotonic() - began
+        _log.info("event=stopped mode=%s query=%s seconds=%.1f", settings.mode, settings.query_name, seconds)
+
+    def _explain(self, error: Exception, java: Java, spark: SparkSession | None) -> Exception:
+        """The error to act on; a failed query is told as the loss of records that it may have died of."""
+        from py4j.protocol import Py4JError
+
+        if java.overdue:
+            return RestartableError("start-hung", f"the start took longer than {self.settings.start_timeout_s:g} s")
+        if java.returncode is not None and not isinstance(error, FraudFilterError):
+            return RestartableError("java-gone", f"Spark's Java process ended with code {java.returncode}")
+        if isinstance(error, RestartableError) and error.reason == "query-failed" and spark:
+            try:
+                with java.killed_after(self.settings.kafka_timeout_s * 2):
+                    self._check_losses(spark)
+            except FraudFilterError as loss:
+                if not isinstance(loss, UsageError):
+                    return loss
+            except (Py4JError, OSError):
+                return error
+        if isinstance(error, UsageError) and not self.first and "bootstrap" in str(error):
+            return RestartableError("broker-away", str(error))
+        if isinstance(error, Py4JError | OSError):
+            return explain_failure(error, self.settings)
+        return error
+
+
+def _start_query(spark: SparkSession, inputs: preflight.Inputs, settings: Settings) -> StreamingQuery:
+    from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException, PySparkException
+
+    from fraud_filter import query, sinks, sources
+
+    records = sources.read(spark, inputs.mode, inputs.schema, settings)
+    decisions = query.decide(records, inputs.schema, inputs.rules, settings)
+    preflight.check_plan(decisions, inputs.mode)
+    prepare_checkpoint(spark, settings)
+    try:
+        return sinks.write(decisions, inputs.mode, settings).start()
+    except (AnalysisException, ParseException, IllegalArgumentException) as error:
+        reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise UsageError(f"the query can't start in {settings.mode} mode: {reason.strip()}") from None
+    except PySparkException as error:
+        raise explain_failure(error, settings) from None

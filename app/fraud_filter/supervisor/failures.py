@@ -1,0 +1,89 @@
+"""Why a query ended, and whether starting it again can help."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal, get_args
+
+from fraud_filter.config import Settings
+from fraud_filter.errors import EXIT_DATA_LOSS, EXIT_GAVE_UP, FraudFilterError, UsageError
+
+Reason = Literal[
+    "query-failed",  # Spark ended the query with an error: a task failed, an executor was lost, …
+    "query-ended",  # it ended without one
+    "java-gone",  # Spark's Java process died
+    "stalled",  # input grows, progress does not
+    "start-hung",  # the start took longer than start_timeout_s
+    "broker-away",  # no broker answered at a restart
+    "spark-away",  # no session at a restart: the master is away
+    "partitions-added",  # the input topic has partitions that the running tasks do not read
+    "slots-back",  # too few task slots for some time, now enough
+]
+REASONS: tuple[Reason, ...] = get_args(Reason)
+
+
+class RestartableError(FraudFilterError):
+    """The query has to be started again from its checkpoint; `reason` is a label of the restarts' metric."""
+
+    def __init__(self, reason: Reason, text: str) -> None:
+        super().__init__(text)
+        self.reason: Reason = reason
+
+
+class GaveUpError(FraudFilterError):
+    """Too many restarts without progress. Exit code 4."""
+
+    exit_code = EXIT_GAVE_UP
+
+
+class DataLossError(FraudFilterError):
+    """Unread records are gone from the topic, and `fail_on_data_loss` is set. Exit code 3."""
+
+    exit_code = EXIT_DATA_LOSS
+
+
+#: What no restart cures, by what Spark says, and what it means to the user. Anything else is tried again.
+_INCURABLE = (
+    (
+        re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming jobs detected"),
+        "another query works on the checkpoint {checkpoint!r}: stop it, or give one of them another --checkpoint",
+    ),
+    (
+        re.compile(
+            r"There are \[\d+\] sources in the checkpoint"
+            r"|watermarkTracker\(\)\S* is null"
+            r"|Expected e\.g\. \{\"topicA\"|STREAM_FAILED.*CHECKPOINT_METADATA"
+        ),
+        "the checkpoint {checkpoint!r} was made by another query or mode and can't be gone on from: give the setting "
+        "checkpoint (--checkpoint, FRAUD_CHECKPOINT) that query's own location, or a new one",
+    ),
+    (
+        re.compile(r"org\.apache\.spark\.sql(\.\w+)*\.(ExtendedAnalysisException|AnalysisException|ParseException)"),
+        "Spark refuses the query in {mode} mode",
+    ),
+)  # fmt: skip
+
+
+def explain_failure(error: Any, settings: Settings) -> FraudFilterError:
+    """What ended a running query, as an error to act on. Call it while Spark's Java process still runs.
+
+    Returns:
+        A `RestartableError`, or a `UsageError` when no restart can help.
+    """
+    from py4j.protocol import Py4JNetworkError
+
+    if isinstance(error, Py4JNetworkError | OSError):
+        return RestartableError("java-gone", f"Spark's Java process is gone in {settings.mode} mode")
+    text = str(error)
+    for sign, meaning in _INCURABLE:
+        if sign.search(text):
+            what = meaning.format(checkpoint=settings.checkpoint, mode=settings.mode)
+            return UsageError(f"{what}; Spark says: {cause(text)}")
+    return RestartableError("query-failed", f"the query failed in {settings.mode} mode: {cause(text)}")
+
+
+def cause(text: str) -> str:
+    """The innermost reason that Spark gives, without its stack trace."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return causes[-1] if causes else lines[0] if lines else "no reason given"

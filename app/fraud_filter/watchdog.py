@@ -1,0 +1,93 @@
+"""Whether a running query does what it should, judged from its progress, its pulse and the input's ends.
+
+Pure: it is told the time and never asks Spark or Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Literal
+
+from fraud_filter.progress import Offsets
+from fraud_filter.pulse import Pulse
+
+Remedy = Literal["stalled", "partitions-added", "slots-back"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`trouble`: one sentence, empty when all is well; `remedy`: why the query must be started again, if it must."""
+
+    trouble: str = ""
+    remedy: Remedy | None = None
+
+
+class Watchdog:
+    """Judges one life of a query.
+
+    A query is stalled when the input has grown since its last sign of progress and `patience_s` seconds have gone by
+    without another one. Signs are a change of the committed offsets and of the tasks' counts of records read and
+    written, which move whether payments are flagged or not; an input that rests is no stall.
+    """
+
+    def __init__(self, *, partitions: int, holds_tasks: bool, patience_s: float, now: float) -> None:
+        """`partitions` of the input when the query started; `now` and all times in seconds of one clock."""
+        self._started_with = partitions
+        self._holds_tasks = holds_tasks
+        self._patience_s = patience_s
+        self._answered_at = now
+        self._sign: Hashable = None
+        self._base: Offsets | None = None
+        self._grown_at: float | None = None
+        self._lacked_slots = False
+        #: Task slots that are held for good: one a partition of the input as it is now, or none.
+        self.slots_needed = partitions if holds_tasks else 0
+
+    def look(self, now: float, committed: Offsets, latest: Offsets | None, pulse: Pulse | None) -> Verdict:
+        """One look at the query; `latest` is None while no broker answers: growth can't be seen then."""
+        if pulse is not None:
+            self._answered_at = max(self._answered_at, pulse.at)
+        stall = self._stall(now, committed, latest, pulse)
+        if stall:
+            return Verdict(stall, "stalled")
+        if self._holds_tasks and pulse is not None and latest is not None:
+            self.slots_needed = len(latest) or self._started_with
+            return self._slots(self.slots_needed, pulse.slots)
+        return Verdict()
+
+    def _stall(self, now: float, committed: Offsets, latest: Offsets | None, pulse: Pulse | None) -> str:
+        silent_s = now - self._answered_at
+        if silent_s > self._patience_s:
+            return f"Spark's Java process has not answered for {silent_s:.0f} s"
+        sign = (tuple(sorted(committed.items())), pulse.work if pulse else None)
+        if sign != self._sign:
+            self._sign, self._base, self._grown_at = sign, None, None
+        if latest is None:
+            self._base = self._grown_at = None
+            return ""
+        if self._base is None:
+            self._base = latest
+        grown = sum(max(0, end - self._base.get(number, 0)) for number, end in latest.items())
+        if grown and self._grown_at is None:
+            self._grown_at = now
+        waiting_s = now - self._grown_at if self._grown_at is not None else 0.0
+        if waiting_s > self._patience_s:
+            return f"the input has grown by {grown} records in {waiting_s:.0f} s, and the query made no progress"
+        return ""
+
+    def _slots(self, partitions: int, slots: int) -> Verdict:
+        if slots < partitions:
+            self._lacked_slots = True
+            return Verdict(
+                f"the input has {partitions} partitions, the application has {slots} task slots: up to "
+                f"{partitions - slots} partitions are not read until there are more"
+            )
+        if partitions > self._started_with:
+            return Verdict(
+                f"the input has {partitions} partitions, the query started with {self._started_with}",
+                "partitions-added",
+            )
+        if self._lacked_slots:
+            return Verdict(f"{slots} task slots are there again for {partitions} partitions", "slots-back")
+        return Verdict()
