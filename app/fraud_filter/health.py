@@ -36,18 +36,23 @@ def judge(metrics: str, now: float) -> Verdict:
     """Judges the text of /metrics at the time `now`, in seconds since 1970."""
     values: dict[str, float] = {}
     labels: dict[str, str] = {}
+    state = "not started"
     for family in text_string_to_metric_families(metrics):
         for sample in family.samples:
             if sample.name.startswith("fraud_filter_"):
                 values[sample.name] = values.get(sample.name, 0.0) + sample.value
                 labels = sample.labels
+            if sample.name == "fraud_filter_state" and sample.value:
+                state = sample.labels["state"].replace("-", " ")
     mode, query = labels.get("mode", "?"), labels.get("query", "?")
     last = values.get("fraud_filter_last_progress_timestamp_seconds")
     age = f"last commit {now - last:.0f} s ago" if last else "no commit yet"
-    state = "not started" if not values.get("fraud_filter_up") else "active"
     healthy = bool(values.get("fraud_filter_healthy"))
-    if state == "active" and not healthy:
-        state = "stalled"
+    if values.get("fraud_filter_up"):
+        state = "active"
+        needed, granted = (values.get(f"fraud_filter_task_slots_{which}", 0.0) for which in ("needed", "granted"))
+        if not healthy:
+            state = f"short of task slots ({granted:.0f} of {needed:.0f})" if granted < needed else "stalled"
     lag = values.get("fraud_filter_consumer_lag_records")
     shown = f", lag {lag:.0f} records" if lag is not None else ""
     return Verdict(healthy, f"{query} is {state} in {mode} mode, {age}{shown}")

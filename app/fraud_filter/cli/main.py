@@ -56,7 +56,7 @@ def cli() -> None:
     """A fraud filter on Kafka and Spark that answers in milliseconds.
 
     Every setting can be given as an option, as an environment variable or in .env; `fraud-filter config` shows
-    which one is in force. Exit codes: 0 done, 1 failed (an audit found losses, a query died), 2 bad input.
+    which one is in force. Exit codes: 0 done, 1 failed (an audit found losses), 2 bad input; `run` has more.
     """
 
 

@@ -13,7 +13,17 @@ from fraud_filter.config import Settings
 @click.command()
 @settings_options()
 def command(settings: Settings) -> int:
-    """Run the filter until SIGTERM or Ctrl-C."""
+    """Run the filter until SIGTERM or Ctrl-C; it is started again from its checkpoint after a failure.
+
+    \b
+    Exit codes:
+      0  stopped by a signal
+      1  it can't run here: Java does not start, or the stop had to be forced
+      2  bad input, or a checkpoint of another query: one sentence says what to change
+      3  unread records are gone from the topic (fail_on_data_loss)
+      4  max_restarts restarts in a row brought no progress
+    docs/operations.md says more.
+    """
     from fraud_filter import supervisor
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s level=%(levelname)s %(message)s")

@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.monitor import Monitor
 from fraud_filter.progress import CheckpointReader
 from fraud_filter.slots import count_slots
-from fraud_filter.supervisor.failures import RestartableError, explain_failure
+from fraud_filter.supervisor.failures import DataLossError, RestartableError, explain_failure
 from fraud_filter.supervisor.java import Java
 from fraud_filter.supervisor.losses import check_losses
 from fraud_filter.supervisor.signals import Stop
@@ -32,6 +33,8 @@ _log = logging.getLogger(__name__)
 _POLL_S = 0.2
 #: A query that has failed or hangs has nothing to end well: what was not committed is read again.
 _END_FAILED_S = 5.0
+#: Spark's own end after the query's; nothing is at stake any more.
+_END_S = 8.0
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Attempt:
         """
         self.monitor.set_state("starting")
         inputs = self.inputs if self.first else self._recount()
-        java = Java(session.launch(self.settings, inputs.mode, self.lock))
+        java = self._launch(inputs)
         spark = None
         seconds = _END_FAILED_S
         try:
@@ -64,7 +67,7 @@ class Attempt:
             if query:
                 self._follow(java, spark, query, inputs)
                 self._end_query(java, query)
-            seconds = self.settings.stop_timeout_s
+            seconds = _END_S
         except Exception as error:
             if not self.stop.requested:
                 raise self._explain(error, java, spark) from None
@@ -78,6 +81,14 @@ class Attempt:
             return replace(self.inputs, partitions=preflight.count_partitions(self.settings) or self.inputs.partitions)
         except FraudFilterError as error:
             raise RestartableError("broker-away", str(error)) from None
+
+    def _launch(self, inputs: preflight.Inputs) -> Java:
+        try:
+            return Java(session.launch(self.settings, inputs.mode, self.lock))
+        except FraudFilterError as error:
+            if self.first:
+                raise
+            raise RestartableError("spark-away", str(error)) from None
 
     def _connect(self, java: Java) -> SparkSession:
         with java.killed_after(self.settings.start_timeout_s), self.stop.hastened_by(java.kill):
@@ -157,7 +168,8 @@ class Attempt:
                     continue
                 error = RestartableError("java-gone", f"Spark's Java process ended with code {java.returncode}")
             if isinstance(error, RestartableError) and error.reason in ("partitions-added", "slots-back"):
-                self._end_query(java, query)
+                with suppress(Exception):  # it is on its way out: what can't be ended well is killed
+                    self._end_query(java, query)
             raise error
 
     def _end_query(self, java: Java, query: StreamingQuery) -> None:
@@ -177,21 +189,20 @@ class Attempt:
         """The error to act on; a failed query is told as the loss of records that it may have died of."""
         from py4j.protocol import Py4JError
 
+        if isinstance(error, RestartableError) and error.reason != "query-failed":
+            return error
         if java.overdue:
             return RestartableError("start-hung", f"the start took longer than {self.settings.start_timeout_s:g} s")
         if java.returncode is not None and not isinstance(error, FraudFilterError):
             return RestartableError("java-gone", f"Spark's Java process ended with code {java.returncode}")
-        if isinstance(error, RestartableError) and error.reason == "query-failed" and spark:
+        if isinstance(error, RestartableError) and spark:
             try:
                 with java.killed_after(self.settings.kafka_timeout_s * 2):
                     self._check_losses(spark)
-            except FraudFilterError as loss:
-                if not isinstance(loss, UsageError):
-                    return loss
-            except (Py4JError, OSError):
+            except DataLossError as loss:
+                return loss
+            except (FraudFilterError, Py4JError, OSError):
                 return error
-        if isinstance(error, UsageError) and not self.first and "bootstrap" in str(error):
-            return RestartableError("broker-away", str(error))
         if isinstance(error, Py4JError | OSError):
             return explain_failure(error, self.settings)
         return error

@@ -15,7 +15,7 @@ Reason = Literal[
     "stalled",  # input grows, progress does not
     "start-hung",  # the start took longer than start_timeout_s
     "broker-away",  # no broker answered at a restart
-    "spark-away",  # no session at a restart: the master is away
+    "spark-away",  # no session at a restart: the master is away, or Java does not start
     "partitions-added",  # the input topic has partitions that the running tasks do not read
     "slots-back",  # too few task slots for some time, now enough
 ]

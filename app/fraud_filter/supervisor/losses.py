@@ -6,10 +6,10 @@ import logging
 from collections.abc import Mapping
 
 from fraud_filter.config import Settings
-from fraud_filter.errors import UsageError
+from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.offsets import find_bounds, find_partitions, open_consumer
 from fraud_filter.progress import CheckpointReader, Offsets
-from fraud_filter.supervisor.failures import DataLossError
+from fraud_filter.supervisor.failures import DataLossError, RestartableError
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def check_losses(reader: CheckpointReader, settings: Settings) -> int:
     Raises:
         DataLossError: records are lost and `fail_on_data_loss` is on.
         UsageError: the checkpoint belongs to a query over another source or topic.
-        FraudFilterError: the brokers don't answer.
+        RestartableError: the brokers don't answer.
     """
     newest = reader.newest()
     if newest is None:
@@ -49,9 +49,7 @@ def check_losses(reader: CheckpointReader, settings: Settings) -> int:
             f"setting checkpoint (--checkpoint, FRAUD_CHECKPOINT): {settings.checkpoint!r} was made by a query over "
             f"another source than the topic {settings.input_topic!r}; give that query's input_topic, or a new location"
         )
-    with open_consumer(settings) as consumer:
-        partitions = find_partitions(consumer, settings, ["input_topic"])[settings.input_topic]
-        bounds = find_bounds(consumer, settings, settings.input_topic, partitions)
+    bounds = _bounds(settings)
     losses = find_losses(newest.end, bounds)
     if not losses:
         return 0
@@ -65,6 +63,15 @@ def check_losses(reader: CheckpointReader, settings: Settings) -> int:
     lost = sum(end - start for start, end in losses.values())
     _log.warning("event=data_lost topic=%s records=%d lost=%r", settings.input_topic, lost, told)
     return lost
+
+
+def _bounds(settings: Settings) -> dict[int, tuple[int, int]]:
+    try:
+        with open_consumer(settings) as consumer:
+            partitions = find_partitions(consumer, settings, ["input_topic"])[settings.input_topic]
+            return find_bounds(consumer, settings, settings.input_topic, partitions)
+    except FraudFilterError as error:
+        raise RestartableError("broker-away", str(error)) from None
 
 
 def _tell(number: int, span: tuple[int, int], bounds: Mapping[int, tuple[int, int]]) -> str:

@@ -1,0 +1,193 @@
+"""Faults under load: the filter comes back by itself, says why, and an audit finds nothing lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka.admin import NewPartitions
+from kafka.structs import TopicPartition
+
+from faults import Decisions, Feed, events, free_port, java_of, metrics
+from fraud_filter.audit import audit
+from fraud_filter.embedded.broker import Broker
+from fraud_filter.embedded.processes import Child
+from running import Stage, payment, wait_until
+
+TopicMaker = Callable[..., str]
+MODES = ("continuous", "real-time", "micro-batch")
+QUICK = {"restart_backoff_s": "0.2", "stall_timeout_s": "6", "continuous_interval": "1 second"}
+OUTAGE_S = 20
+
+
+class Run:
+    """A filter under load."""
+
+    def __init__(self, stage: Stage, mode: str, **settings: str) -> None:
+        self.stage, self.mode, self.port = stage, mode, free_port()
+        self.program = stage.run(mode=mode, metrics_port=str(self.port), **{**QUICK, **settings})
+        self.feed = Feed(stage)
+
+    def __enter__(self) -> Run:
+        self.feed.__enter__()
+        self.program.start()
+        self.decisions = Decisions(self.stage)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.program.stop()
+        self.feed.stop()
+        self.decisions.close()
+
+    def await_fresh(self, after: str, timeout_s: float = 90) -> float:
+        """Waits until payments that arrive from now on are decided in each partition; returns the seconds."""
+        began = time.monotonic()
+        ends = self.decisions.ends()
+        what = f"fresh decisions in {self.mode} mode after {after}"
+        wait_until(lambda: self.decisions.fresh(ends), what, self.program, timeout_s)
+        seconds = time.monotonic() - began
+        print(f"measured {what}: {seconds:.1f} s")  # noqa: T201 - shown by pytest -s
+        return seconds
+
+    def restarts(self, reason: str) -> float:
+        return metrics(self.port)[f"fraud_filter_restarts_total/{reason}"]
+
+    def end(self) -> None:
+        """Stops feed and filter; nothing may be lost."""
+        self.feed.stop()
+        ends = {number: end - 2 for number, end in self.decisions.ends().items()}  # every second one is flagged
+        wait_until(lambda: self.decisions.fresh(ends), "all decided", self.program)
+        began = time.monotonic()
+        assert self.program.stop(30) == 0, self.program.tail()
+        print(f"measured stop in {self.mode} mode: {time.monotonic() - began:.1f} s")  # noqa: T201
+        result = audit(self.stage.settings())
+        print(f"measured audit in {self.mode} mode: {result.expected} expected, {result.duplicated} duplicated")  # noqa: T201
+        assert result.expected > 0
+        assert (result.lost, result.unexpected) == (0, 0), result
+
+
+@pytest.mark.parametrize("mode", ["continuous", "micro-batch"])
+def test_a_killed_and_a_hanging_java_process_are_replaced(stage: Stage, mode: str) -> None:
+    with Run(stage, mode) as run:
+        run.await_fresh("the start")
+        java_of(run.program).kill()
+        run.await_fresh("kill -9 of Java")
+        assert run.restarts("java-gone") == 1
+        java_of(run.program).suspend()
+        run.await_fresh("SIGSTOP of Java")
+        assert run.restarts("stalled") == 1
+        (line,) = [line for line in events(run.program, "restarting") if "reason=stalled" in line]
+        assert "in_s=" in line
+        assert "attempt=1" in line
+        run.end()
+
+
+@pytest.mark.parametrize("mode", ["continuous", "real-time"])
+def test_added_partitions_are_read_from_their_first_record(stage: Stage, mode: str, admin: Any) -> None:
+    with Run(stage, mode) as run:
+        run.await_fresh("the start")
+        admin.create_partitions({stage.input: NewPartitions(total_count=4)})
+        run.feed.partitions = 4
+        time.sleep(1)
+        run.await_fresh("partitions were added")
+        assert len(run.decisions.ends()) == 4
+        assert run.restarts("partitions-added") == 1
+        run.end()
+
+
+def test_a_broker_that_is_away_for_a_while(stage: Stage, topics: TopicMaker, broker: Broker, tmp_path: Path) -> None:
+    """In three modes at once: the broker is the same."""
+    with ExitStack() as stack:
+        runs = []
+        for mode in MODES:
+            directory = tmp_path / mode
+            directory.mkdir()
+            names = (topics("payments"), topics("flagged"), topics("rejected", partitions=1))
+            runs.append(stack.enter_context(Run(Stage(stage.address, *names, directory=directory), mode)))
+        for run in runs:
+            run.await_fresh("the start")
+        broker.stop()
+        time.sleep(OUTAGE_S)
+        broker.start()
+        for run in runs:
+            run.await_fresh("the broker came back")
+        for run in runs:
+            for line in events(run.program, "restarting"):
+                print("measured", line)  # noqa: T201
+            run.end()
+
+
+@pytest.fixture
+def waiting(stage: Stage) -> Iterator[Child]:
+    """A filter whose Java process was killed, in the back-off before its restart."""
+    with stage.run(restart_backoff_s="60", restart_backoff_max_s="60") as program:
+        wait_until(lambda: bool(events(program, "started")), "the query runs", program)
+        java_of(program).kill()
+        wait_until(lambda: bool(events(program, "restarting")), "the back-off", program)
+        yield program
+
+
+def test_sigterm_ends_a_back_off_and_the_checkpoint_is_locked_until_then(stage: Stage, waiting: Child) -> None:
+    (line,) = events(waiting, "restarting")
+    assert "reason=java-gone" in line
+    with stage.run() as second:
+        assert second.wait(30) == 2
+        (message,) = [line for line in second.tail() if line.startswith("fraud-filter:")]
+        assert f"another filter (process {waiting.pid}) works on" in message
+    began = time.monotonic()
+    assert waiting.stop(20) == 0
+    assert time.monotonic() - began < 5
+
+
+def test_sigterm_while_spark_starts(stage: Stage) -> None:
+    with stage.run() as program:
+        java_of(program)
+        began = time.monotonic()
+        assert program.stop(30) == 0, program.tail()
+        assert time.monotonic() - began < 15
+        assert not events(program, "started")
+
+
+def test_sigterm_while_java_hangs(stage: Stage) -> None:
+    with stage.run(stop_timeout_s="3") as program:
+        wait_until(lambda: bool(events(program, "started")), "the query runs", program)
+        os.kill(java_of(program).pid, signal.SIGSTOP)
+        began = time.monotonic()
+        assert program.stop(30) == 0, program.tail()
+        assert time.monotonic() - began < 13
+
+
+def test_too_many_restarts_without_progress_end_the_program(stage: Stage) -> None:
+    with stage.run(max_restarts="1", restart_backoff_s="0.1") as program:
+        for lives in (1, 2):
+            wait_until(lambda: len(events(program, "started")) == lives, "the query runs", program)  # noqa: B023
+            java_of(program).kill()
+        assert program.wait(30) == 4
+        (message,) = [line for line in program.tail() if line.startswith("fraud-filter:")]
+        assert "gave up after 1 restarts in a row without progress" in message
+
+
+def test_lost_records_are_named_and_a_foreign_checkpoint_is_refused(stage: Stage, admin: Any) -> None:
+    stage.send((f"c{n}", payment(f"p{n}", 6000)) for n in range(20))
+    with stage.run() as program, closing(Decisions(stage)) as decisions:
+        ends = {number: end - 1 for number, end in decisions.ends().items()}
+        wait_until(lambda: decisions.fresh(ends), "all are decided", program)
+        assert program.stop(30) == 0, program.tail()
+    places = stage.send((f"c{n}", payment(f"q{n}", 6000)) for n in range(20))
+    lost = [offset for partition, offset in places if partition == 0]
+    admin.delete_records({TopicPartition(stage.input, 0): lost[-1] + 1})
+    with stage.run() as program:
+        assert program.wait(60) == 3
+        (message,) = [line for line in program.tail() if line.startswith("fraud-filter:")]
+        assert f"partition 0 offsets {lost[0]} to {lost[-1]} ({len(lost)} records)" in message
+        assert repr(stage.input) in message
+    with stage.run(input_topic=stage.flagged) as program:
+        assert program.wait(60) == 2
+        (message,) = [line for line in program.tail() if line.startswith("fraud-filter:")]
+        assert "was made by a query over another source than the topic" in message
