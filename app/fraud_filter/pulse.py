@@ -21,12 +21,12 @@ _LOOK_S = 1.0
 
 @dataclass(frozen=True)
 class Pulse:
-    """`at`: when Java answered (seconds of the monotonic clock); `slots`: task slots granted; `work` changes while
-    tasks read or write records or end, also within a batch: what it is made of is Spark's matter."""
+    """`at`: when Java answered (seconds of the monotonic clock); `slots`: task slots granted; `records` changes while
+    tasks read or write records, also within a batch: what it is made of is Spark's matter."""
 
     at: float
     slots: int
-    work: Hashable
+    records: Hashable
 
 
 class PulseReader:
@@ -66,14 +66,15 @@ class PulseReader:
             newest = self._reader.newest()
             if newest:
                 self._report(newest)
-        self.newest = Pulse(time.monotonic(), count_slots(self._spark), _work(self._spark))
+        self.newest = Pulse(time.monotonic(), count_slots(self._spark), _records(self._spark))
 
 
-def _work(spark: SparkSession) -> Hashable:
-    """Records read and written and tasks ended, by stage that runs; executors tell it with each heartbeat (10 s)."""
+def _records(spark: SparkSession) -> Hashable:
+    """Records read and written by each running stage that did either; executors tell it with each heartbeat (10 s)."""
     context: Any = spark.sparkContext._jsc.sc()
     stages = context.statusStore().activeStages()
-    return tuple(
-        (stage.stageId(), stage.attemptId(), stage.inputRecords(), stage.outputRecords(), stage.numCompleteTasks())
+    counts = (
+        (stage.stageId(), stage.attemptId(), stage.inputRecords(), stage.outputRecords())
         for stage in (stages.apply(index) for index in range(int(stages.size())))
     )
+    return tuple(count for count in counts if any(count[2:]))

@@ -12,6 +12,9 @@ from typing import Literal
 from fraud_filter.progress import Offsets
 from fraud_filter.pulse import Pulse
 
+#: Further patience before the first sign of progress of a life: plans and code are compiled, all readers connect.
+WARM_UP_S = 30.0
+
 Remedy = Literal["stalled", "partitions-added", "slots-back"]
 
 
@@ -28,7 +31,8 @@ class Watchdog:
 
     A query is stalled when the input has grown since its last sign of progress and `patience_s` seconds have gone by
     without another one. Signs are a change of the committed offsets and of the tasks' counts of records read and
-    written, which move whether payments are flagged or not; an input that rests is no stall.
+    written, which move whether payments are flagged or not; an input that rests is no stall. The first sign may take
+    `WARM_UP_S` longer.
     """
 
     def __init__(self, *, partitions: int, holds_tasks: bool, patience_s: float, now: float) -> None:
@@ -37,7 +41,8 @@ class Watchdog:
         self._holds_tasks = holds_tasks
         self._patience_s = patience_s
         self._answered_at = now
-        self._sign: Hashable = None
+        self._warm_up_s = WARM_UP_S
+        self._sign: tuple[Hashable, Hashable] | None = None
         self._base: Offsets | None = None
         self._grown_at: float | None = None
         self._lacked_slots = False
@@ -60,8 +65,10 @@ class Watchdog:
         silent_s = now - self._answered_at
         if silent_s > self._patience_s:
             return f"Spark's Java process has not answered for {silent_s:.0f} s"
-        sign = (tuple(sorted(committed.items())), pulse.work if pulse else None)
+        sign = (tuple(sorted(committed.items())), pulse.records if pulse else None)
         if sign != self._sign:
+            if self._sign is not None and self._sign[1] is not None:
+                self._warm_up_s = 0.0
             self._sign, self._base, self._grown_at = sign, None, None
         if latest is None:
             self._base = self._grown_at = None
@@ -72,7 +79,7 @@ class Watchdog:
         if grown and self._grown_at is None:
             self._grown_at = now
         waiting_s = now - self._grown_at if self._grown_at is not None else 0.0
-        if waiting_s > self._patience_s:
+        if waiting_s > self._patience_s + self._warm_up_s:
             return f"the input has grown by {grown} records in {waiting_s:.0f} s, and the query made no progress"
         return ""
 

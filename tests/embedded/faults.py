@@ -54,7 +54,8 @@ class Feed:
     def _run(self) -> None:
         while not self._stop.wait(self._pause_s):
             number = len(self._sent)
-            partition = number // 2 % self.partitions
+            known = len(self._producer.partitions_for(self._stage.input))  # new ones show after a second
+            partition = number // 2 % min(self.partitions, known)
             value = payment(f"p{number}", 6000 if number % 2 else 6)
             self._sent.append(self._producer.send(self._stage.input, value, key=b"card", partition=partition))
 

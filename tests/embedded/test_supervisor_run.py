@@ -22,16 +22,17 @@ from running import Stage, payment, wait_until
 
 TopicMaker = Callable[..., str]
 MODES = ("continuous", "real-time", "micro-batch")
-QUICK = {"restart_backoff_s": "0.2", "stall_timeout_s": "6", "continuous_interval": "1 second"}
+QUICK = {"restart_backoff_s": "0.2", "stall_timeout_s": "8", "continuous_interval": "1 second"}
 OUTAGE_S = 20
 
 
 class Run:
     """A filter under load."""
 
-    def __init__(self, stage: Stage, mode: str, **settings: str) -> None:
+    def __init__(self, stage: Stage, mode: str, spark_master: str = "local[4]", **settings: str) -> None:
         self.stage, self.mode, self.port = stage, mode, free_port()
         self.program = stage.run(mode=mode, metrics_port=str(self.port), **{**QUICK, **settings})
+        self.program._env["SPARK_MASTER"] = spark_master
         self.feed = Feed(stage)
 
     def __enter__(self) -> Run:
@@ -54,6 +55,14 @@ class Run:
         seconds = time.monotonic() - began
         print(f"measured {what}: {seconds:.1f} s")  # noqa: T201 - shown by pytest -s
         return seconds
+
+    def await_commit(self) -> None:
+        """Waits for one more commit: what went before no longer counts as a failure in a row."""
+        before = self.commits()
+        wait_until(lambda: self.commits() > before, f"a commit in {self.mode} mode", self.program)
+
+    def commits(self) -> float:
+        return metrics(self.port)["fraud_filter_commits_total"]
 
     def restarts(self, reason: str) -> float:
         return metrics(self.port)[f"fraud_filter_restarts_total/{reason}"]
@@ -79,6 +88,7 @@ def test_a_killed_and_a_hanging_java_process_are_replaced(stage: Stage, mode: st
         java_of(run.program).kill()
         run.await_fresh("kill -9 of Java")
         assert run.restarts("java-gone") == 1
+        run.await_commit()
         java_of(run.program).suspend()
         run.await_fresh("SIGSTOP of Java")
         assert run.restarts("stalled") == 1

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import pytest
 
 from fraud_filter.pulse import Pulse
-from fraud_filter.watchdog import Verdict, Watchdog
+from fraud_filter.watchdog import WARM_UP_S, Verdict, Watchdog
 
 PATIENCE_S = 60
 
@@ -65,8 +65,15 @@ def test_an_input_that_grows_without_progress_is_a_stall() -> None:
     assert PATIENCE_S < scene.now - 30 <= PATIENCE_S + 3
 
 
+def test_the_first_sign_of_progress_may_take_longer() -> None:
+    scene = Scene()
+    assert scene.look(PATIENCE_S + int(WARM_UP_S), grow=5) == Verdict()
+    assert scene.look(5, grow=5).remedy == "stalled"
+
+
 def test_the_patience_begins_when_the_input_grows_not_at_the_last_commit() -> None:
     scene = Scene()
+    scene.look(5, grow=1, commit=True)
     scene.look(3600)
     assert scene.look(1, grow=1) == Verdict()
     assert scene.look(PATIENCE_S - 2) == Verdict()
@@ -82,7 +89,7 @@ def test_epochs_that_commit_the_same_offsets_are_no_progress() -> None:
 
 def test_no_broker_no_judgement_and_patience_anew_when_it_is_back() -> None:
     scene = Scene()
-    scene.look(30, grow=1)
+    scene.look(30, grow=1, commit=True)
     before, scene.latest = scene.latest, None
     assert scene.look(1000) == Verdict()
     scene.latest = before

@@ -9,6 +9,9 @@ import click
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
 
+#: Modules of py4j that log the death of Java with stack traces, some of it past their own loggers.
+_PY4J = ("clientserver", "java_gateway")
+
 
 @click.command()
 @settings_options()
@@ -27,6 +30,8 @@ def command(settings: Settings) -> int:
     from fraud_filter import supervisor
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s level=%(levelname)s %(message)s")
-    for noisy in ("kafka", "py4j"):
-        logging.getLogger(noisy).setLevel(logging.ERROR)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(lambda record: not (record.name == "root" and record.module in _PY4J))
+    logging.getLogger("kafka").setLevel(logging.ERROR)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     return supervisor.run(settings)

@@ -33,6 +33,7 @@ _log = logging.getLogger(__name__)
 _POLL_S = 0.2
 #: A query that has failed or hangs has nothing to end well: what was not committed is read again.
 _END_FAILED_S = 5.0
+_END_STALLED_S = 1.0
 #: Spark's own end after the query's; nothing is at stake any more.
 _END_S = 8.0
 
@@ -57,18 +58,21 @@ class Attempt:
             FraudFilterError: it ended for good.
         """
         self.monitor.set_state("starting")
+        began = time.monotonic()
         inputs = self.inputs if self.first else self._recount()
         java = self._launch(inputs)
         spark = None
         seconds = _END_FAILED_S
         try:
             spark = self._connect(java)
-            query = self._start(java, spark, inputs)
+            query = self._start(java, spark, inputs, began)
             if query:
                 self._follow(java, spark, query, inputs)
                 self._end_query(java, query)
             seconds = _END_S
         except Exception as error:
+            if isinstance(error, RestartableError) and error.reason == "stalled":
+                seconds = _END_STALLED_S
             if not self.stop.requested:
                 raise self._explain(error, java, spark) from None
         finally:
@@ -99,8 +103,8 @@ class Attempt:
                     raise
                 raise RestartableError("spark-away", str(error)) from None
 
-    def _start(self, java: Java, spark: SparkSession, inputs: preflight.Inputs) -> StreamingQuery | None:
-        """The started query, or None when somebody wished to stop before."""
+    def _start(self, java: Java, spark: SparkSession, inputs: preflight.Inputs, began: float) -> StreamingQuery | None:
+        """The started query, or None when somebody wished to stop before; the life `began` on the monotonic clock."""
         settings = self.settings
         with self.stop.hastened_by(java.kill):
             if self.first:
@@ -115,8 +119,9 @@ class Attempt:
             query = _start_query(spark, inputs, settings)
         self.monitor.metrics.set_slots(inputs.partitions if inputs.mode.holds_tasks else 0, slots)
         _log.info(
-            "event=started mode=%s query=%s run=%s partitions=%d task_slots=%d rules=%d",
+            "event=started mode=%s query=%s run=%s partitions=%d task_slots=%d rules=%d seconds=%.1f",
             settings.mode, settings.query_name, query.runId, inputs.partitions, slots, len(inputs.rules.rules),
+            time.monotonic() - began,
         )  # fmt: skip
         return query
 
