@@ -30,9 +30,10 @@ class Mode:
 
     `trigger` gives the arguments of `DataStreamWriter.trigger`; `query_options`, `source_options` and `session_conf`
     give what the mode adds to the query, to Spark's Kafka source and to the Spark session. `holds_tasks`: one task
-    per input partition runs for ever, so each partition needs a task slot of its own. `sends_progress`: Spark reports
-    its progress to listeners. `operators` are the logical
-    operators that the mode runs, None for all of them. `engine_guarantee` is the
+    per input partition runs for ever, so each partition needs a task slot of its own. `reads_added`: Spark soon reads
+    partitions that are added to the topic, without a restart (continuous mode reconfigures itself at an epoch's end;
+    real-time mode would wait for a batch's end, minutes later). `sends_progress`: Spark reports its progress to
+    listeners. `operators` are the logical operators that the mode runs, None for all of them. `engine_guarantee` is the
     processing guarantee; into Kafka every mode delivers at-least-once.
     """
 
@@ -45,6 +46,7 @@ class Mode:
     sources: frozenset[SourceName]
     sinks: frozenset[SinkName]
     operators: frozenset[str] | None = None
+    reads_added: bool = True
     output_mode: str = "append"
     query_options: Options = _none
     source_options: Options = _none
@@ -112,6 +114,7 @@ MODES: dict[ModeName, Mode] = {
             trigger=lambda settings: {"realTime": settings.real_time_duration},
             holds_tasks=True,
             sends_progress=True,  # at each batch end only
+            reads_added=False,
             engine_guarantee="exactly-once",
             output_mode="update",
             sources=frozenset({"kafka"}),

@@ -89,8 +89,10 @@ class Monitor:
             reader = CheckpointReader(spark, settings.checkpoint, settings.input_topic, self._newest)
         watchdog = Watchdog(
             partitions=inputs.partitions,
-            holds_tasks=mode.holds_tasks,
-            patience_s=settings.stall_timeout_s + _commit_interval_s(settings),
+            mode=mode,
+            patience_s=settings.stall_timeout_s,
+            commit_s=_commit_interval_s(settings),
+            heartbeat_s=_HEARTBEAT_S if mode.name == "real-time" else None,
             now=time.monotonic(),
         )
         with self._lock:
@@ -176,6 +178,6 @@ def _commit_interval_s(settings: Settings) -> float:
         "micro-batch": duration_s(settings.micro_batch_interval),
         "async-progress": duration_s(settings.micro_batch_interval) + settings.async_progress_interval_ms / 1000,
         "continuous": duration_s(settings.continuous_interval),
-        "real-time": _HEARTBEAT_S,  # it commits every few minutes only; its tasks tell what they read
+        "real-time": duration_s(settings.real_time_duration),
     }
     return intervals[settings.mode]

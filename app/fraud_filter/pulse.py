@@ -70,11 +70,19 @@ class PulseReader:
 
 
 def _records(spark: SparkSession) -> Hashable:
-    """Records read and written by each running stage that did either; executors tell it with each heartbeat (10 s)."""
-    context: Any = spark.sparkContext._jsc.sc()
-    stages = context.statusStore().activeStages()
-    counts = (
+    """Records read and written by the running tasks, and the newest plan's metrics; they come with heartbeats (10 s).
+
+    Real-time mode counts in the plan's metrics only, and tells nothing by stage.
+    """
+    store: Any = spark.sparkContext._jsc.sc().statusStore()
+    stages = store.activeStages()
+    counts = tuple(
         (stage.stageId(), stage.attemptId(), stage.inputRecords(), stage.outputRecords())
         for stage in (stages.apply(index) for index in range(int(stages.size())))
     )
-    return tuple(count for count in counts if any(count[2:]))
+    session: Any = spark._jsparkSession
+    plans = session.sharedState().statusStore()
+    count = int(plans.executionsCount())
+    newest = plans.executionsList(count - 1, 1) if count else None
+    metrics = str(plans.executionMetrics(newest.head().executionId()).toString()) if newest else ""
+    return (*(each for each in counts if any(each[2:])), metrics)

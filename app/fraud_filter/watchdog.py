@@ -9,6 +9,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Literal
 
+from fraud_filter.modes import Mode
 from fraud_filter.progress import Offsets
 from fraud_filter.pulse import Pulse
 
@@ -35,11 +36,29 @@ class Watchdog:
     `WARM_UP_S` longer.
     """
 
-    def __init__(self, *, partitions: int, holds_tasks: bool, patience_s: float, now: float) -> None:
-        """`partitions` of the input when the query started; `now` and all times in seconds of one clock."""
+    def __init__(
+        self,
+        *,
+        partitions: int,
+        mode: Mode,
+        patience_s: float,
+        commit_s: float,
+        heartbeat_s: float | None = None,
+        now: float,
+    ) -> None:
+        """`now` and all times are seconds of one clock.
+
+        Args:
+            partitions: those of the input when the query started.
+            patience_s: how long Java may not answer, and how much longer than usual a sign may not come.
+            commit_s: how long a healthy query may show no sign.
+            heartbeat_s: the same as soon as running tasks have told what they read, for a mode that always reads.
+        """
         self._started_with = partitions
-        self._holds_tasks = holds_tasks
+        self._mode = mode
         self._patience_s = patience_s
+        self._usual_s = commit_s
+        self._heartbeat_s = heartbeat_s
         self._answered_at = now
         self._warm_up_s = WARM_UP_S
         self._sign: tuple[Hashable, Hashable] | None = None
@@ -47,7 +66,7 @@ class Watchdog:
         self._grown_at: float | None = None
         self._lacked_slots = False
         #: Task slots that are held for good: one a partition of the input as it is now, or none.
-        self.slots_needed = partitions if holds_tasks else 0
+        self.slots_needed = partitions if mode.holds_tasks else 0
 
     def look(self, now: float, committed: Offsets, latest: Offsets | None, pulse: Pulse | None) -> Verdict:
         """One look at the query; `latest` is None while no broker answers: growth can't be seen then."""
@@ -56,7 +75,7 @@ class Watchdog:
         stall = self._stall(now, committed, latest, pulse)
         if stall:
             return Verdict(stall, "stalled")
-        if self._holds_tasks and pulse is not None and latest is not None:
+        if self._mode.holds_tasks and pulse is not None and latest is not None:
             self.slots_needed = len(latest) or self._started_with
             return self._slots(self.slots_needed, pulse.slots)
         return Verdict()
@@ -69,6 +88,8 @@ class Watchdog:
         if sign != self._sign:
             if self._sign is not None and self._sign[1] is not None:
                 self._warm_up_s = 0.0
+                if self._heartbeat_s is not None and pulse and pulse.records != self._sign[1]:
+                    self._usual_s = self._heartbeat_s
             self._sign, self._base, self._grown_at = sign, None, None
         if latest is None:
             self._base = self._grown_at = None
@@ -79,7 +100,7 @@ class Watchdog:
         if grown and self._grown_at is None:
             self._grown_at = now
         waiting_s = now - self._grown_at if self._grown_at is not None else 0.0
-        if waiting_s > self._patience_s + self._warm_up_s:
+        if waiting_s > self._patience_s + self._usual_s + self._warm_up_s:
             return f"the input has grown by {grown} records in {waiting_s:.0f} s, and the query made no progress"
         return ""
 
@@ -90,7 +111,7 @@ class Watchdog:
                 f"the input has {partitions} partitions, the application has {slots} task slots: up to "
                 f"{partitions - slots} partitions are not read until there are more"
             )
-        if partitions > self._started_with:
+        if partitions > self._started_with and not self._mode.reads_added:
             return Verdict(
                 f"the input has {partitions} partitions, the query started with {self._started_with}",
                 "partitions-added",

@@ -6,6 +6,8 @@ from collections.abc import Hashable
 
 import pytest
 
+from fraud_filter.config import ModeName
+from fraud_filter.modes import MODES
 from fraud_filter.pulse import Pulse
 from fraud_filter.watchdog import WARM_UP_S, Verdict, Watchdog
 
@@ -15,8 +17,16 @@ PATIENCE_S = 60
 class Scene:
     """A query over two partitions that is looked at each second."""
 
-    def __init__(self, *, holds_tasks: bool = True, slots: int = 2) -> None:
-        self.dog = Watchdog(partitions=2, holds_tasks=holds_tasks, patience_s=PATIENCE_S, now=0)
+    def __init__(self, *, mode: ModeName = "continuous", slots: int = 2) -> None:
+        long = mode == "real-time"
+        self.dog = Watchdog(
+            partitions=2,
+            mode=MODES[mode],
+            patience_s=PATIENCE_S,
+            commit_s=300 if long else 0,
+            heartbeat_s=10 if long else None,
+            now=0,
+        )
         self.now = 0.0
         self.slots = slots
         self.committed = {0: 10, 1: 10}
@@ -119,8 +129,8 @@ def test_too_few_slots_are_told_with_numbers_and_end_in_a_restart_when_there_are
     assert scene.look().remedy == "slots-back"
 
 
-def test_added_partitions_want_a_restart_once_there_are_slots_for_them() -> None:
-    scene = Scene()
+def test_added_partitions_want_a_restart_in_real_time_mode_once_there_are_slots_for_them() -> None:
+    scene = Scene(mode="real-time")
     scene.look()
     scene.latest = {0: 10, 1: 10, 2: 0}
     verdict = scene.look()
@@ -131,9 +141,27 @@ def test_added_partitions_want_a_restart_once_there_are_slots_for_them() -> None
     assert scene.look().remedy == "partitions-added"
 
 
+def test_continuous_mode_reads_added_partitions_by_itself_but_needs_the_slots() -> None:
+    scene = Scene(slots=3)
+    scene.look()
+    scene.latest = {0: 10, 1: 10, 2: 0}
+    assert scene.look(5) == Verdict()
+    scene.latest = {0: 10, 1: 10, 2: 0, 3: 0}
+    assert "4 partitions, the application has 3 task slots" in scene.look().trouble
+
+
+def test_real_time_mode_has_its_batch_s_time_until_its_tasks_have_told_what_they_read() -> None:
+    scene = Scene(mode="real-time")
+    assert scene.look(300 + PATIENCE_S, grow=5) == Verdict()
+    scene = Scene(mode="real-time")
+    scene.look(5, grow=5, work=True)
+    assert scene.look(PATIENCE_S + 8, grow=5) == Verdict()
+    assert scene.look(5, grow=5).remedy == "stalled"
+
+
 @pytest.mark.parametrize("slots", [0, 1])
 def test_micro_batches_need_no_slot_for_each_partition(slots: int) -> None:
-    scene = Scene(holds_tasks=False, slots=slots)
+    scene = Scene(mode="micro-batch", slots=slots)
     assert scene.look(5) == Verdict()
     scene.latest = {0: 10, 1: 10, 2: 0}
     assert scene.look(5) == Verdict()
