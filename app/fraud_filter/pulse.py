@@ -38,6 +38,7 @@ class PulseReader:
         self._spark = spark
         self._reader = reader
         self._report = report
+        self._records: Hashable = ()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
 
@@ -62,11 +63,20 @@ class PulseReader:
                 _log.debug("event=pulse_failed error=%r", error)
 
     def _look(self) -> None:
+        from py4j.protocol import Py4JError, Py4JNetworkError
+
         if self._reader is not None:
             newest = self._reader.newest()
             if newest:
                 self._report(newest)
-        self.newest = Pulse(time.monotonic(), count_slots(self._spark), _records(self._spark))
+        slots = count_slots(self._spark)
+        try:
+            self._records = _records(self._spark)
+        except Py4JError as error:  # Java has answered, if only with a refusal
+            _log.debug("event=pulse_failed error=%r", error)
+            if isinstance(error, Py4JNetworkError):
+                raise
+        self.newest = Pulse(time.monotonic(), slots, self._records)
 
 
 def _records(spark: SparkSession) -> Hashable:
@@ -84,5 +94,5 @@ def _records(spark: SparkSession) -> Hashable:
     plans = session.sharedState().statusStore()
     count = int(plans.executionsCount())
     newest = plans.executionsList(count - 1, 1) if count else None
-    metrics = str(plans.executionMetrics(newest.head().executionId()).toString()) if newest else ""
+    metrics = str(plans.executionMetrics(newest.head().executionId()).toString()) if newest is not None else ""
     return (*(each for each in counts if any(each[2:])), metrics)
