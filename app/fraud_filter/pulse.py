@@ -82,7 +82,7 @@ class PulseReader:
 def _records(spark: SparkSession) -> Hashable:
     """Records read and written by the running tasks, and the newest plan's metrics; they come with heartbeats (10 s).
 
-    Real-time mode counts in the plan's metrics only, and tells nothing by stage.
+    Measured: by stage nothing is told in continuous and real-time mode, hence the plan is asked as well.
     """
     store: Any = spark.sparkContext._jsc.sc().statusStore()
     stages = store.activeStages()

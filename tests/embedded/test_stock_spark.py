@@ -14,9 +14,9 @@ from running import Stage, payment, wait_until
 
 #: The filter without its repair: Spark gets the checkpoint as it is.
 WITHOUT_REPAIR = """
-from fraud_filter import supervisor
+from fraud_filter.supervisor import attempt
 from fraud_filter.cli.main import main
-supervisor.prepare_checkpoint = lambda *_: None
+attempt.prepare_checkpoint = lambda *_: None
 main()
 """
 METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}'

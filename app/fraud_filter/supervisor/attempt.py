@@ -113,6 +113,7 @@ class Attempt:
             else:
                 slots = self._await_slots(spark, inputs)
         with java.killed_after(settings.start_timeout_s), self.stop.hastened_by(java.kill):
+            prepare_checkpoint(spark, settings)
             self._check_losses(spark)
             if self.stop.requested:
                 return None
@@ -221,7 +222,6 @@ def _start_query(spark: SparkSession, inputs: preflight.Inputs, settings: Settin
     records = sources.read(spark, inputs.mode, inputs.schema, settings)
     decisions = query.decide(records, inputs.schema, inputs.rules, settings)
     preflight.check_plan(decisions, inputs.mode)
-    prepare_checkpoint(spark, settings)
     try:
         return sinks.write(decisions, inputs.mode, settings).start()
     except (AnalysisException, ParseException, IllegalArgumentException) as error:
