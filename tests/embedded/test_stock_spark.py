@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,6 @@ from fraud_filter.cli.main import main
 attempt.prepare_checkpoint = lambda *_: None
 main()
 """
-METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}'
 RECORDS = 30
 
 
@@ -34,6 +34,8 @@ def craft(stage: Stage, offsets: dict[int, int], commits: list[int], *others: st
         )
     for number in commits:
         (checkpoint / f"commits/{number}").write_text('v1\n{"nextBatchWatermarkMs":0}')
+    if offsets:
+        (checkpoint / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
     for path in others:
         (checkpoint / path).touch()
     return checkpoint
@@ -95,7 +97,7 @@ def test_spark_fails_and_the_filter_does_not(
     copy = stage.directory / "copy"
     shutil.copytree(checkpoint, copy)
     with without_repair(stage, mode) as program:
-        assert program.wait(90) == 1, program.tail()
+        assert program.wait(180) == 1, program.tail()
     assert reason in (stage.directory / "stock.log").read_text()
     shutil.rmtree(checkpoint)
     copy.rename(checkpoint)

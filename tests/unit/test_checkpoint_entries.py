@@ -68,5 +68,6 @@ def test_where_a_query_began() -> None:
 
 def test_a_missing_metadata_line_is_added_once() -> None:
     entry = parse_offset_entry(3, b'v1\n\n{"t":{"0":1}}').with_metadata(9)
-    assert entry.metadata == '{"batchWatermarkMs":0,"batchTimestampMs":9,"conf":{}}'
+    conf = '{"spark.sql.shuffle.partitions":"200"}'
+    assert entry.metadata == f'{{"batchWatermarkMs":0,"batchTimestampMs":9,"conf":{conf}}}'
     assert entry.with_metadata(10) == entry

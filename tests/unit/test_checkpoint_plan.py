@@ -50,7 +50,8 @@ def test_a_recorded_checkpoint_of_a_killed_continuous_query(mode: ModeName) -> N
     (written,) = [step for step in found.steps if isinstance(step, Write)]
     version, metadata, source = files["offsets/3"].decode().split("\n")
     assert metadata == ""
-    expected = f'{version}\n{{"batchWatermarkMs":0,"batchTimestampMs":{NOW_MS},"conf":{{}}}}\n{source}'
+    conf = '{"spark.sql.shuffle.partitions":"200"}'
+    expected = f'{version}\n{{"batchWatermarkMs":0,"batchTimestampMs":{NOW_MS},"conf":{conf}}}\n{source}'
     assert written.content.decode() == expected
     assert start_of(apply(files, found.steps), mode) == start_of(files, "continuous")
     assert plan(files, "continuous").steps == ()

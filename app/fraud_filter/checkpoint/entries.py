@@ -14,6 +14,10 @@ from typing import Any
 _VERSION = re.compile(r"v(\d+)")
 #: What OffsetSeqLog writes for a source without an offset yet.
 _VOID = "-"
+#: What a metadata line needs of its query's settings: micro-batch and real-time compare this one between the entries of
+#: a batch that is not committed and the one before, and end with `None.get` without it (OfflineStateRepartitionUtils).
+#: Spark takes it over from the newest entry at a start; a query without state makes nothing of it.
+REPAIRED_CONF = {"spark.sql.shuffle.partitions": "200"}
 
 
 class BrokenEntryError(ValueError):
@@ -46,9 +50,9 @@ class OffsetEntry:
         return stamp if isinstance(stamp, int) else None
 
     def with_metadata(self, now_ms: int) -> OffsetEntry:
-        """The same with a metadata line: its own, or that of a query without watermark and settings."""
+        """The same with a metadata line: its own, or that of a query without watermark and state."""
         own = self.metadata or json.dumps(
-            {"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": {}}, separators=(",", ":")
+            {"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": REPAIRED_CONF}, separators=(",", ":")
         )
         return replace(self, metadata=own)
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fraud_filter.checkpoint.contents import Broken, Contents
+from fraud_filter.checkpoint.entries import REPAIRED_CONF
 from fraud_filter.checkpoint.plan import COMMITS, OFFSETS, UnrepairableError, plan_repair
 from fraud_filter.config import ModeName
 
@@ -129,7 +130,7 @@ def _written_by(contents: Contents) -> str:
         return "nobody yet"
     if not newest.metadata:
         return "continuous"
-    if json.loads(newest.metadata).get("conf") == {}:
+    if json.loads(newest.metadata).get("conf") == REPAIRED_CONF:
         return "continuous, then repaired"
     if newest.number > min(contents.offsets) and newest.number - 1 not in contents.offsets:
         return "async-progress"

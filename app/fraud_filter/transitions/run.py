@@ -20,8 +20,8 @@ from fraud_filter.transitions.result import StopKind, Transition
 from fraud_filter.transitions.route import Change
 
 #: Deadlines in seconds: Spark's start takes about 10 s on 2 idle cores.
-_START_S = 150
-_DRAIN_S = 60
+_START_S = 240
+_DRAIN_S = 90
 _SETTLE_S = 1.0
 _TICK_S = 0.1
 
