@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fraud_filter.checkpoint.entries import OffsetEntry
 from fraud_filter.embedded.processes import Child
 from running import Stage, payment, wait_until
 
@@ -29,9 +30,9 @@ def craft(stage: Stage, offsets: dict[int, int], commits: list[int], *others: st
     for log in ("offsets", "commits"):
         (checkpoint / log).mkdir(parents=True)
     for number, at in offsets.items():
-        (checkpoint / f"offsets/{number}").write_text(
-            f"v1\n{METADATA}\n" + json.dumps({stage.input: {"0": at, "1": 0}})
-        )
+        ends = json.dumps({stage.input: {"0": at, "1": 0}})
+        entry = OffsetEntry(number, 1, "", (ends,)).with_metadata(1)  # as a repair writes them
+        (checkpoint / f"offsets/{number}").write_bytes(entry.content)
     for number in commits:
         (checkpoint / f"commits/{number}").write_text('v1\n{"nextBatchWatermarkMs":0}')
     if offsets:
