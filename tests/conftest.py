@@ -1,8 +1,12 @@
-"""All tests run without the `.env` of the checkout: it is the user's own, and would change what is tested."""
+"""All tests run without the `.env` of the checkout, which is the user's own, and with signals as a terminal has them."""
 
 from __future__ import annotations
 
 import os
+import signal
 
 # Before any module of the program is imported, and for every program that a test starts.
 os.environ["FRAUD_ENV_FILE"] = os.devnull
+# A shell without job control starts what it puts into the background with SIGINT ignored, and so would be every program
+# that a test starts and interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
