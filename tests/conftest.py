@@ -1,4 +1,4 @@
-"""All tests run without the `.env` of the checkout, which is the user's own, and with signals as a terminal has them."""
+"""All tests run without the `.env` of the checkout, which is the user's own, and with a terminal's signals."""
 
 from __future__ import annotations
 
