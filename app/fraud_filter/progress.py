@@ -110,7 +110,9 @@ class CheckpointReader:
             return self._last
         start = self._last.end if self._last else {}
         rows = sum(end[number] - start.get(number, end[number]) for number in end)
-        self._last = Progress(committed, start, end, rows, time.time())
+        now = time.time()
+        rate = rows / (now - self._last.at) if self._last and now > self._last.at else None
+        self._last = Progress(committed, start, end, rows, now, rate)
         return self._last
 
     def _numbers(self, log: str) -> Iterator[int]:

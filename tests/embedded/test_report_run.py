@@ -154,8 +154,8 @@ def test_what_happened_is_told(recorded: Recorded) -> None:
     assert "mode switched from micro-batch to real-time" in texts
     after = kinds[kinds.index("switched") + 1 :]
     assert after[0] == "active"
-    assert {"gap", "inactive"} & set(after), texts
-    assert after[-1] == "active"
+    away = next(number for number, kind in enumerate(after) if kind in ("gap", "inactive"))
+    assert "active" in after[away:], texts
     assert recorded.data.spans[0].mode == "micro-batch"
 
 

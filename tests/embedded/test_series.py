@@ -93,7 +93,10 @@ def test_the_series_move_in_every_mode(
 
 def test_the_modes_serve_the_same_series(shapes: dict[str, dict[str, tuple[str, tuple[str, ...]]]]) -> None:
     assert set(shapes) == set(MODES)
-    common = [{name: series for name, series in shape.items() if name not in OF_BATCHES_ONLY}
-              for shape in shapes.values()]  # fmt: skip
-    assert len(common[0]) > 10
-    assert all(shape == common[0] for shape in common)
+    common = {
+        mode: {name: series for name, series in shape.items() if name not in OF_BATCHES_ONLY}
+        for mode, shape in shapes.items()
+    }
+    assert len(common["continuous"]) > 10
+    for mode, shape in common.items():
+        assert shape == common["continuous"], mode

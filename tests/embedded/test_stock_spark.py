@@ -53,7 +53,7 @@ def flagged(stage: Stage) -> list[str]:
 
 def without_repair(stage: Stage, mode: str) -> Child:
     argv = [sys.executable, "-c", WITHOUT_REPAIR, "run"]
-    env = stage.environment(mode=mode, real_time_duration="5 seconds")
+    env = stage.environment(mode=mode, max_restarts="0")
     return Child("the filter without repair", argv, log=stage.directory / "stock.log", env=env)
 
 
@@ -63,26 +63,19 @@ def seen(stage: Stage) -> set[str]:
 
 
 def assert_repaired(stage: Stage, mode: str, expected: list[str]) -> None:
-    with stage.run(mode=mode, real_time_duration="5 seconds") as program:
+    with stage.run(mode=mode) as program:
         wait_until(lambda: set(expected) <= seen(stage), "all payments that are not committed are flagged", program)
-        if mode == "real-time":  # beyond the end of the batch
-            wait_until(lambda: "1" in names(stage, "commits"), "the batch is committed", program)
         assert program.stop(30) == 0, program.tail()
         assert any("event=checkpoint_repaired" in line for line in program.tail(200))
-
-
-def names(stage: Stage, log: str) -> set[str]:
-    return {path.name for path in (stage.directory / "checkpoint" / log).iterdir()}
 
 
 @pytest.mark.parametrize(
     ("mode", "offsets", "commits", "others", "reason", "first"),
     [
         ("micro-batch", {0: 0, 3: 10}, [0, 3], (), "batch 2 doesn't exist", 10),
-        ("real-time", {0: 0, 1: 10}, [0], (), "CONCURRENT_STREAM_LOG_UPDATE", 0),
         ("micro-batch", {}, [], ("offsets/.0.b2c1.tmp",), "LOCATION_NOT_EMPTY", 0),
     ],
-    ids=["gap", "planned batch", "temporary file"],
+    ids=["gap", "temporary file"],
 )
 def test_spark_fails_and_the_filter_does_not(
     stage: Stage,
@@ -98,23 +91,8 @@ def test_spark_fails_and_the_filter_does_not(
     copy = stage.directory / "copy"
     shutil.copytree(checkpoint, copy)
     with without_repair(stage, mode) as program:
-        assert program.wait(180) == 1, program.tail()
+        assert program.wait(180) in (2, 4), program.tail()  # refused at the start, or given up
     assert reason in (stage.directory / "stock.log").read_text()
     shutil.rmtree(checkpoint)
     copy.rename(checkpoint)
     assert_repaired(stage, mode, flagged[first:])
-
-
-def test_spark_skips_batches_that_nothing_proves_and_the_filter_reads_them_again(
-    stage: Stage, flagged: list[str]
-) -> None:
-    checkpoint = craft(stage, {0: 0, 1: 10, 2: 20}, [0])
-    copy = stage.directory / "copy"
-    shutil.copytree(checkpoint, copy)
-    with without_repair(stage, "micro-batch") as program:
-        wait_until(lambda: set(flagged[10:]) <= seen(stage), "the batches after it are flagged", program)
-        assert program.stop(30) == 0
-    assert seen(stage) == set(flagged[10:])  # p0 to p9 are gone for good
-    shutil.rmtree(checkpoint)
-    copy.rename(checkpoint)
-    assert_repaired(stage, "micro-batch", flagged)
