@@ -76,7 +76,7 @@ def test_too_few_task_slots_are_refused_with_both_numbers(stage: Stage, mode: st
     program = stage.run(mode=mode)
     program._env["SPARK_MASTER"] = "local[1]"
     program.start()
-    assert program.wait(60) == 2
+    assert program.wait(180) == 2
     (message,) = [line for line in program.tail(50) if line.startswith("fraud-filter:")]
     assert "has 2 partitions, the application was granted 1 task slots" in message
     assert "1 partitions would never be read; set SPARK_MASTER=local[2]" in message

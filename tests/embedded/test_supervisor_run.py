@@ -194,11 +194,11 @@ def test_lost_records_are_named_and_a_foreign_checkpoint_is_refused(stage: Stage
     lost = [offset for partition, offset in places if partition == 0]
     admin.delete_records({TopicPartition(stage.input, 0): lost[-1] + 1})
     with stage.run() as program:
-        assert program.wait(60) == 3
+        assert program.wait(180) == 3
         (message,) = [line for line in program.tail() if line.startswith("fraud-filter:")]
         assert f"partition 0 offsets {lost[0]} to {lost[-1]} ({len(lost)} records)" in message
         assert repr(stage.input) in message
     with stage.run(input_topic=stage.flagged) as program:
-        assert program.wait(60) == 2
+        assert program.wait(180) == 2
         (message,) = [line for line in program.tail() if line.startswith("fraud-filter:")]
         assert "was made by a query over another source than the topic" in message
