@@ -189,6 +189,8 @@ def test_lost_records_are_named_and_a_foreign_checkpoint_is_refused(stage: Stage
     with stage.run() as program, closing(Decisions(stage)) as decisions:
         ends = {number: end - 1 for number, end in decisions.ends().items()}
         wait_until(lambda: decisions.fresh(ends), "all are decided", program)
+        commits = stage.directory / "checkpoint/commits"
+        wait_until(lambda: any(entry.name.isdigit() for entry in commits.iterdir()), "the batch is committed", program)
         assert program.stop(30) == 0, program.tail()
     places = stage.send((f"c{n}", payment(f"q{n}", 6000)) for n in range(20))
     lost = [offset for partition, offset in places if partition == 0]

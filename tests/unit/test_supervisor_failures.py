@@ -109,3 +109,24 @@ def test_restarts_are_counted_by_reason_from_zero() -> None:
     assert registry.get_sample_value(state, {**labels, "state": "backing-off"}) == 1
     assert registry.get_sample_value(state, {**labels, "state": "running"}) == 0
     assert isinstance(RestartableError("stalled", "x"), FraudFilterError)
+
+
+#: What Spark 4.2 said of a batch that was planned, not committed, and whose records were then removed.
+LOST = """[STREAM_FAILED] Query [id = 2] terminated with exception: Some data may have been lost because they are not \
+available in Kafka any more;
+either the data was aged out by Kafka or the topic may have been deleted before all the data in the
+topic was processed.
+If you don't want your streaming query to fail on such cases, set the source option failOnDataLoss to false.
+Reason: Could not read records in offset [0, 10) for topic partition payments-0
+with consumer group spark-kafka-source-b990-executor.
+Caused by: org.apache.kafka.clients.consumer.OffsetOutOfRangeException: Fetch position is out of range
+"""
+
+
+def test_losses_that_spark_finds_are_no_case_for_a_restart() -> None:
+    error = explain_failure(Exception(LOST), SETTINGS)
+    assert isinstance(error, DataLossError)
+    assert "Could not read records in offset [0, 10) for topic partition payments-0;" in str(error)
+    assert "fail_on_data_loss" in str(error)
+    accepted = explain_failure(Exception(LOST), config.load({"fail_on_data_loss": False}))
+    assert isinstance(accepted, RestartableError)

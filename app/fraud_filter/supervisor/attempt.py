@@ -201,7 +201,7 @@ class Attempt:
             return RestartableError("start-hung", f"the start took longer than {self.settings.start_timeout_s:g} s")
         if java.returncode is not None and not isinstance(error, FraudFilterError):
             return RestartableError("java-gone", f"Spark's Java process ended with code {java.returncode}")
-        if isinstance(error, RestartableError) and spark:
+        if isinstance(error, RestartableError | DataLossError) and spark:  # the second names the offsets less well
             try:
                 with java.killed_after(self.settings.kafka_timeout_s * 2):
                     self._check_losses(spark)

@@ -42,6 +42,10 @@ class DataLossError(FraudFilterError):
     exit_code = EXIT_DATA_LOSS
 
 
+#: What to do about lost records.
+GO_ON_WITHOUT = "to go on without them set fail_on_data_loss (--fail-on-data-loss, FRAUD_FAIL_ON_DATA_LOSS) to false"
+#: Spark's Kafka source with `failOnDataLoss`, in every mode.
+_LOST = re.compile(r"Some data may have been lost.*?\nReason: (.+?)(?=\n|$)", re.DOTALL)
 #: What no restart cures, by what Spark says, and what it means to the user. Anything else is tried again.
 _INCURABLE = (
     (
@@ -68,7 +72,7 @@ def explain_failure(error: Any, settings: Settings) -> FraudFilterError:
     """What ended a running query, as an error to act on. Call it while Spark's Java process still runs.
 
     Returns:
-        A `RestartableError`, or a `UsageError` when no restart can help.
+        A `RestartableError`; a `DataLossError` or a `UsageError` when no restart can help.
     """
     from py4j.protocol import Py4JNetworkError
 
@@ -79,6 +83,10 @@ def explain_failure(error: Any, settings: Settings) -> FraudFilterError:
         if sign.search(text):
             what = meaning.format(checkpoint=settings.checkpoint, mode=settings.mode)
             return UsageError(f"{what}; Spark says: {cause(text)}")
+    lost = _LOST.search(text)
+    if lost and settings.fail_on_data_loss:
+        topic = settings.input_topic
+        return DataLossError(f"unread records of the topic {topic!r} are gone; Spark says: {lost[1]}; {GO_ON_WITHOUT}")
     return RestartableError("query-failed", f"the query failed in {settings.mode} mode: {cause(text)}")
 
 

@@ -9,7 +9,7 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.offsets import find_bounds, find_partitions, open_consumer
 from fraud_filter.progress import CheckpointReader, Offsets
-from fraud_filter.supervisor.failures import DataLossError, RestartableError
+from fraud_filter.supervisor.failures import GO_ON_WITHOUT, DataLossError, RestartableError
 
 _log = logging.getLogger(__name__)
 
@@ -57,8 +57,8 @@ def check_losses(reader: CheckpointReader, settings: Settings) -> int:
     if settings.fail_on_data_loss:
         raise DataLossError(
             f"unread records of the topic {settings.input_topic!r} are gone: {told}; committed was "
-            f"{newest.end} at batch or epoch {newest.number} of the checkpoint {settings.checkpoint!r}. To go on "
-            "without them set fail_on_data_loss (--fail-on-data-loss, FRAUD_FAIL_ON_DATA_LOSS) to false"
+            f"{newest.end} at batch or epoch {newest.number} of the checkpoint {settings.checkpoint!r}; "
+            f"{GO_ON_WITHOUT}"
         )
     lost = sum(end - start for start, end in losses.values())
     _log.warning("event=data_lost topic=%s records=%d lost=%r", settings.input_topic, lost, told)
