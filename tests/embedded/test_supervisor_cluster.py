@@ -1,0 +1,68 @@
+"""A worker of a real Spark standalone cluster leaves and comes back: the filter waits for it, aloud."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from faults import events, free_port, metrics
+from fraud_filter.embedded.processes import Child
+from running import Stage, wait_until
+from test_supervisor_run import Run
+
+LOCAL = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
+CONF = {"spark.cores.max": "2", "spark.executor.memory": "512m", "spark.scheduler.minRegisteredResourcesRatio": "1.0"}
+
+
+class Cluster:
+    """A master, and a worker of two cores that can leave and come back."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._port = free_port()
+        self.url = f"spark://127.0.0.1:{self._port}"
+        self.master = self._child("master.Master", "--port", str(self._port), "--webui-port", "0")
+        self.worker = self.new_worker()
+
+    def new_worker(self) -> Child:
+        work = ("--cores", "2", "--memory", "1g", "--webui-port", "0", "--work-dir", str(self._directory / "work"))
+        self.worker = self._child("worker.Worker", *work, self.url)
+        return self.worker
+
+    def _child(self, name: str, *words: str) -> Child:
+        program = Path(pyspark.__file__).parent / "bin/spark-class"
+        argv = [program, f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", *words]
+        return Child(name, [str(word) for word in argv], log=self._directory / f"{name}.log", env=LOCAL)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    (tmp_path / "work").mkdir()
+    made = Cluster(tmp_path)
+    with ExitStack() as stack:
+        stack.enter_context(made.master)
+        stack.callback(lambda: made.worker.stop())
+        wait_until(lambda: "I have been elected leader" in "\n".join(made.master.tail(50)), "a master", made.master)
+        made.worker.start()
+        yield made
+
+
+def test_a_worker_that_leaves_is_waited_for_and_nothing_is_lost(stage: Stage, cluster: Cluster) -> None:
+    with Run(stage, "continuous", spark_master=cluster.url, spark_conf=json.dumps(CONF)) as run:
+        run.await_fresh("the start on a cluster")
+        cluster.worker.stop(1)
+        wait_until(lambda: bool(events(run.program, "waiting_for_slots")), "it waits for task slots", run.program)
+        assert "needed=2 granted=0" in events(run.program, "waiting_for_slots")[0]
+        now = metrics(run.port)
+        assert now["fraud_filter_state/waiting-for-slots"] == 1
+        assert (now["fraud_filter_task_slots_needed"], now["fraud_filter_task_slots_granted"]) == (2, 0)
+        assert (now["fraud_filter_up"], now["fraud_filter_healthy"]) == (0, 0)
+        cluster.new_worker().start()
+        run.await_fresh("the worker came back")
+        assert metrics(run.port)["fraud_filter_healthy"] == 1
+        run.end()
