@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import requests
 import yaml
 
 from fraud_filter.embedded.processes import Child
+from running import free_ports
 
 
 def require_program(variable: str, *names: str) -> str:
@@ -21,16 +21,6 @@ def require_program(variable: str, *names: str) -> str:
     if found is None:
         pytest.skip(f"no {' or '.join(names)} on PATH, and {variable} names none")
     return found
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nothing listens on at the moment."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 class PrometheusServer(Child):

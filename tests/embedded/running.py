@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 import time
 import uuid
@@ -106,6 +107,16 @@ class Stage:
                 found[partition.topic] += records
         consumer.close()
         return found
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nothing listens on at the moment."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
 
 
 def wait_until(holds: Callable[[], bool], what: str, child: Child, timeout_s: float = 90) -> None:

@@ -22,8 +22,8 @@ from fraud_filter.embedded.processes import Child
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.report.data import Figures, ReportData, collect
 from fraud_filter.report.prometheus import Prometheus
-from prometheus_server import PrometheusServer, free_ports, require_program
-from running import Stage, create_topic, payment, wait_until
+from prometheus_server import PrometheusServer, require_program
+from running import Stage, create_topic, free_ports, payment, wait_until
 
 FLAGGED = 'fraud_filter_flagged_records_total{mode="%s"}'
 #: Payments of each mode: flagged, passed, and those that can't be read.

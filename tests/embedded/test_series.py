@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from fraud_filter.config import ModeName
-from running import Stage, payment, wait_until
+from running import Stage, free_ports, payment, wait_until
 
 MODES = get_args(ModeName)
 #: A batch of real-time mode must end within the test.
@@ -50,9 +49,7 @@ class Page:
 
 @pytest.fixture
 def page() -> Page:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return Page(free.getsockname()[1])
+    return Page(*free_ports(1))
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from faults import events, free_port, metrics
+from faults import events, metrics
 from fraud_filter.embedded.processes import Child
-from running import Stage, wait_until
+from running import Stage, free_ports, wait_until
 from test_supervisor_run import Run
 
 LOCAL = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
@@ -24,7 +24,7 @@ class Cluster:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._port = free_port()
+        (self._port,) = free_ports(1)
         self.url = f"spark://127.0.0.1:{self._port}"
         self.master = self._child("master.Master", "--port", str(self._port), "--webui-port", "0")
         self.worker = self.new_worker()

@@ -14,11 +14,11 @@ import pytest
 from kafka.admin import NewPartitions
 from kafka.structs import TopicPartition
 
-from faults import Decisions, Feed, events, free_port, java_of, metrics
+from faults import Decisions, Feed, events, java_of, metrics
 from fraud_filter.audit import audit
 from fraud_filter.embedded.broker import Broker
 from fraud_filter.embedded.processes import Child
-from running import Stage, payment, wait_until
+from running import Stage, free_ports, payment, wait_until
 
 TopicMaker = Callable[..., str]
 MODES = ("continuous", "real-time", "micro-batch")
@@ -30,7 +30,8 @@ class Run:
     """A filter under load."""
 
     def __init__(self, stage: Stage, mode: str, spark_master: str = "local[4]", **settings: str) -> None:
-        self.stage, self.mode, self.port = stage, mode, free_port()
+        (port,) = free_ports(1)
+        self.stage, self.mode, self.port = stage, mode, port
         self.program = stage.run(mode=mode, metrics_port=str(self.port), **{**QUICK, **settings})
         self.program._env["SPARK_MASTER"] = spark_master
         self.feed = Feed(stage)

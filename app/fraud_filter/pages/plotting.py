@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
@@ -73,14 +74,19 @@ def latency_ticks(low: float, high: float, most: int) -> FixedLocator:
     return FixedLocator(ticks if len(ticks) <= most else [tick for tick in ticks if f"{tick:g}"[0] == "1"])
 
 
+def mark_latencies(axis: Axis, low: float, high: float, most: int) -> None:
+    """The ticks and their labels of a logarithmic axis from `low` to `high` milliseconds."""
+    axis.set_major_locator(latency_ticks(low, high, most))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda tick, _: format_latency(tick)))
+
+
 def latency_axis(axes: Axes, latencies_ms: Sequence[float], most: int = 20) -> None:
     """A logarithmic y axis around `latencies_ms` and the objective, with at most so many ticks at 1, 2, 5, 10 …"""
     low, high = latency_limits(latencies_ms)
     axes.set_yscale("log")
     axes.set_ylim(low, high)
-    axes.yaxis.set_major_locator(latency_ticks(low, high, most))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: format_latency(tick)))
+    mark_latencies(axes.yaxis, low, high, most)
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(length=0)

@@ -9,7 +9,7 @@ from functools import wraps
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from fraud_filter.latency import OBJECTIVE_MS
 from fraud_filter.pages.palette import COLOURS, SERIES
@@ -22,7 +22,7 @@ from fraud_filter.pages.plotting import (
     format_latency,
     latency_axis,
     latency_limits,
-    latency_ticks,
+    mark_latencies,
     svg,
 )
 from fraud_filter.report.data import Distribution, ReportData
@@ -90,9 +90,7 @@ def distribution_svg(data: ReportData) -> Figure | None:
     low, high = latency_limits(edges)
     axes.set_xscale("log")
     axes.set_xlim(low, high)
-    axes.xaxis.set_major_locator(latency_ticks(low, high, _MOST_TICKS))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: format_latency(tick)))
+    mark_latencies(axes.xaxis, low, high, _MOST_TICKS)
     axes.set_ylim(0, None)
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.set_ylabel("decisions per doubling")
