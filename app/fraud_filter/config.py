@@ -138,6 +138,12 @@ class Settings(BaseSettings):
     continuous_fetch_max_wait_ms: int = Field(
         2, ge=1, le=60_000, description="continuous: kafka.fetch.max.wait.ms of the source"
     )
+    max_record_bytes: int = Field(
+        1_048_576,
+        ge=1,
+        le=268_435_456,
+        description="most bytes of key and value of a payment; a larger one is rejected without them",
+    )
     linger_ms: int = Field(0, ge=0, description="kafka.linger.ms of the sink")
     kafka_source_options: Options = Field(
         default_factory=dict, description='further source options, as JSON: {"kafka.max.poll.records": "1000"}'

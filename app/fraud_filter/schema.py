@@ -17,10 +17,12 @@ HEADER_PARTITION = "source.partition"
 HEADER_OFFSET = "source.offset"
 HEADER_TIMESTAMP = "source.timestamp"
 #: Header of rejected records: why, one of the REASON_* values, the last two followed by ": " and field names.
+#: A record that is too large is written without key and value; where it lies is in the headers.
 HEADER_REASON = "reject.reason"
 
 REASON_EMPTY = "empty-record"
 REASON_MALFORMED = "malformed-json"
+REASON_TOO_LARGE = "too-large"
 REASON_MISSING = "missing-field"
 REASON_WRONG_TYPE = "wrong-type"
 
