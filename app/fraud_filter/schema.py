@@ -74,6 +74,12 @@ def load_schema(path: Path) -> PaymentSchema:
             f"setting payment_schema: {path}, line {detail['line'] - 1}, near {detail['highlight']!r}: not a Spark "
             "DDL column list; give it as `amount DOUBLE NOT NULL, merchant STRING`"
         ) from None
+    except (sqlglot.errors.SqlglotError, RecursionError, IndexError):
+        # an open quotation or comment, types nested too deeply; the tokenizer's own texts say nothing of the file
+        raise UsageError(
+            f"setting payment_schema: {path} is not a Spark DDL column list (a quotation or comment may be left open); "
+            "give it as `amount DOUBLE NOT NULL, merchant STRING`"
+        ) from None
     columns = list(table.this.expressions) if isinstance(table.this, exp.Schema) else []
     if not columns or not all(isinstance(column, exp.ColumnDef) and column.kind for column in columns):
         raise UsageError(

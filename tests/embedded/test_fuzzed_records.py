@@ -71,12 +71,12 @@ def _send(stage: Stage, records: Sequence[Record], **options: str) -> None:
 def _run(stage: Stage, **settings: str) -> AuditResult:
     """Runs the filter over all records and audits what it wrote."""
 
-    seen: set[bytes] = set()
+    seen: set[str] = set()
 
     def is_done() -> bool:
         for message in follower.consume(10_000, timeout=0.2):
             if _LAST.encode() in (message.value() or b""):
-                seen.add(dict(message.headers())["source.partition"])
+                seen.add(str(dict(message.headers() or ())["source.partition"]))
         return len(seen) == 2
 
     follower = Consumer({"bootstrap.servers": stage.address, "group.id": "follower", "enable.auto.commit": False})
