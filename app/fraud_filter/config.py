@@ -206,9 +206,8 @@ def load(overrides: dict[str, Any] | None = None, env_file: Path | None = None) 
     except ValidationError as error:
         raise UsageError("\n".join(_explain(detail) for detail in error.errors())) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{file} (FRAUD_ENV_FILE) can't be read: {getattr(error, 'strerror', None) or error}"
-        ) from None
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{file} (FRAUD_ENV_FILE) can't be read: {reason}") from None
 
 
 def _explain(detail: Any) -> str:

@@ -51,8 +51,9 @@ _yaml_words = st.sampled_from(
 _yaml_texts = st.lists(_yaml_words | _texts, max_size=14).map("".join)
 _ddl_words = st.sampled_from(
     ["amount", "DOUBLE", "STRING", "NOT", "NULL", ",", "(", ")", "<", ">", ":", "DECIMAL", "10", "STRUCT", "ARRAY",
-     "MAP", "`", "'", '"', "--", "/*", "*/", ";", "COMMENT", "DEFAULT", "GENERATED", "AS", "PRIMARY", "KEY", "SELECT", ".",
-     "=", "rules", "_x", "INTERVAL", "TIMESTAMP", "UNIQUE", "CHECK", "CONSTRAINT", "PARTITIONED", "BY", "LIKE", "@", "\n"]
+     "MAP", "`", "'", '"', "--", "/*", "*/", ";", "COMMENT", "DEFAULT", "GENERATED", "AS", "PRIMARY", "KEY", "SELECT",
+     ".", "=", "rules", "_x", "INTERVAL", "TIMESTAMP", "UNIQUE", "CHECK", "CONSTRAINT", "PARTITIONED", "BY", "LIKE",
+     "@", "\n"]
 )  # fmt: skip
 _ddl_texts = st.lists(_ddl_words | _texts, max_size=14).map(" ".join)
 
