@@ -158,17 +158,24 @@ class Settings(BaseSettings):
 
     # -- running
     stop_timeout_s: float = Field(30, gt=0, le=86_400, description="seconds a clean stop may take")
-    start_timeout_s: float = Field(180, gt=0, le=86_400, description="seconds a start of Spark and of the query may take")
+    start_timeout_s: float = Field(
+        180, gt=0, le=86_400, description="seconds a start of Spark and of the query may take"
+    )
     max_restarts: int = Field(
         10, ge=0, description="restarts in a row without progress before the program gives up with exit code 4"
     )
-    restart_backoff_s: float = Field(1, gt=0, le=86_400, description="seconds before the first restart; they double each time")
+    restart_backoff_s: float = Field(
+        1, gt=0, le=86_400, description="seconds before the first restart; they double each time"
+    )
     restart_backoff_max_s: float = Field(30, gt=0, le=86_400, description="most seconds before a restart")
     restart_reset_s: float = Field(
         120, gt=0, le=86_400, description="a query that ran for so many seconds did well, also without progress"
     )
     stall_timeout_s: float = Field(
-        60, gt=0, le=86_400, description="seconds that a query may make no progress while its input grows; then it is restarted"
+        60,
+        gt=0,
+        le=86_400,
+        description="seconds that a query may make no progress while its input grows; then it is restarted",
     )
     metrics_host: str = Field("127.0.0.1", description="address the /metrics endpoints listen on")
     metrics_port: int = Field(9400, ge=0, le=65535, description="port of the filter's /metrics; 0 takes a free one")

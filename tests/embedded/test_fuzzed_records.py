@@ -17,6 +17,9 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from fraud_filter.audit import AuditResult, audit
 from fraud_filter.config import load
+from fraud_filter.oracle import Oracle
+from fraud_filter.rule_trial import as_table, try_rules
+from fraud_filter.rules import load_rules
 from fraud_filter.schema import load_schema
 from fuzzed_records import Record, draw_records, large_records, oversized_records
 from oracle_cases import SCHEMA
@@ -134,3 +137,19 @@ def test_what_no_output_topic_takes_is_rejected_without_its_bytes(stage: Stage, 
     result = _run(stage, mode=mode)
     _check(result, records, seed)
     assert result.reject_reasons == {"too-large": len(records)}
+
+
+def test_any_line_can_be_tried_without_kafka(spark: Any, rich: dict[str, str], tmp_path: Path, seed: int) -> None:
+    """`fraud-filter rules test` says of each line what the oracle says."""
+    values = [record.value or b"" for record in draw_records(SCHEMA, 1000, seed)]
+    lines = [value for value in values if b"\n" not in value and b"\r" not in value]
+    lines.append(payment("p2", 6000).replace(b'"p2"', b'"[/p2] :smile:"'))
+    (tmp_path / "payments.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    rules = load_rules(Path(rich["rules"]), SCHEMA)
+    verdicts = list(try_rules(spark, str(tmp_path / "payments.jsonl"), SCHEMA, rules))
+    decisions = Oracle(SCHEMA, rules).decide(lines)
+    assert len(verdicts) == len(lines)
+    for line, verdict, decision in zip(lines, verdicts, decisions, strict=True):
+        reason = verdict.reason and verdict.reason.partition(":")[0]
+        assert (reason is None, verdict.rules) == (decision.reason is None, decision.rules), (line, verdict, seed)
+    assert "[/p2] :smile:" in as_table(iter(verdicts))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,6 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 
 from fraud_filter.checkpoint.contents import Contents, Log
 from fraud_filter.checkpoint.entries import (
@@ -231,4 +229,4 @@ def test_any_checkpoint_can_be_inspected(entry: bytes, commit: bytes) -> None:
         return commit
 
     logs = Log([3], lambda number: parse_offset_entry(number, entry)), Log([3], read_commit)
-    print_inspection(inspect_contents("somewhere", Contents(*logs), 0), Console(file=io.StringIO()))
+    print_inspection(inspect_contents("[/somewhere]", Contents(*logs), 0))

@@ -79,7 +79,7 @@ def inspect_contents(location: str, contents: Contents, now_ms: int) -> Inspecti
 
 def print_inspection(found: Inspection, console: Console | None = None) -> None:
     """Prints it as tables."""
-    console = console or Console(highlight=False)
+    console = console or Console(highlight=False, markup=False, emoji=False)
     facts = Table(title=f"Checkpoint {found.location}", show_header=False)
     for label, value in _facts(found).items():
         facts.add_row(label, value)
