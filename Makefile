@@ -75,7 +75,7 @@ doctor: ## Say what this machine has and what it lacks
 
 clean: ## Remove the stack with its data, the virtual environment, caches and reports
 	@! docker info >/dev/null 2>&1 || [ ! -e .env ] || docker compose --profile grafana down --volumes --remove-orphans
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse demo-report.html demo-report.json report.html transitions.json
+	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse demo-report.html demo-report.json report.html transitions.json
 	find app tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(READY): requirements.lock app/bootstrap

@@ -16,10 +16,13 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
 from fraud_filter.ledger import FLAGGED, REJECTED, Finding, Ledger
 from fraud_filter.offsets import find_bounds, find_partitions, open_consumer, read_records
-from fraud_filter.oracle import Oracle
+from fraud_filter.oracle import Decision, Oracle
+from fraud_filter.record_size import is_too_large
 from fraud_filter.rules import load_rules
-from fraud_filter.schema import load_schema
+from fraud_filter.schema import REASON_TOO_LARGE, load_schema
 from fraud_filter.source_headers import read_source
+
+_TOO_LARGE = Decision(REASON_TOO_LARGE, (), ())
 
 _log = logging.getLogger(__name__)
 
@@ -148,8 +151,14 @@ def _read_payments(
     payments = 0
     for batch in read_records(settings, settings.input_topic, start, end):
         payments += len(batch)
-        for message, decision in zip(batch, oracle.decide([message.value() for message in batch]), strict=True):
-            ledger.expect(message.partition(), message.offset(), message.key(), message.value(), decision)
+        contents = [
+            None if is_too_large(message.key(), message.value(), settings) else (message.key(), message.value())
+            for message in batch
+        ]
+        decisions = oracle.decide([content and content[1] for content in contents])
+        for message, content, decision in zip(batch, contents, decisions, strict=True):
+            key, value = content or (None, None)
+            ledger.expect(message.partition(), message.offset(), key, value, decision if content else _TOO_LARGE)
     return payments
 
 
@@ -176,6 +185,6 @@ def _flagged(oracle: Oracle, value: bytes | None) -> tuple[tuple[Any, ...] | Non
     """Fields and rules of a flagged record's value; None for fields that can't be read."""
     try:
         reading, rules = oracle.reader.read_flagged(value or b"")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None, ()
     return (reading.fields if reading.reason is None else None), rules

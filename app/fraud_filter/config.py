@@ -63,7 +63,7 @@ def _options(value: object) -> object:
         return value
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ValueError('expected a JSON object, such as {"key": "value"}') from None
 
 
@@ -138,6 +138,12 @@ class Settings(BaseSettings):
     continuous_fetch_max_wait_ms: int = Field(
         2, ge=1, le=60_000, description="continuous: kafka.fetch.max.wait.ms of the source"
     )
+    max_record_bytes: int = Field(
+        1_048_576,
+        ge=1,
+        le=268_435_456,
+        description="most bytes of key and value of a payment; a larger one is rejected without them",
+    )
     linger_ms: int = Field(0, ge=0, description="kafka.linger.ms of the sink")
     kafka_source_options: Options = Field(
         default_factory=dict, description='further source options, as JSON: {"kafka.max.poll.records": "1000"}'
@@ -151,18 +157,25 @@ class Settings(BaseSettings):
     rate_partitions: int = Field(2, ge=1, description="rate source: partitions")
 
     # -- running
-    stop_timeout_s: float = Field(30, gt=0, description="seconds a clean stop may take")
-    start_timeout_s: float = Field(180, gt=0, description="seconds a start of Spark and of the query may take")
+    stop_timeout_s: float = Field(30, gt=0, le=86_400, description="seconds a clean stop may take")
+    start_timeout_s: float = Field(
+        180, gt=0, le=86_400, description="seconds a start of Spark and of the query may take"
+    )
     max_restarts: int = Field(
         10, ge=0, description="restarts in a row without progress before the program gives up with exit code 4"
     )
-    restart_backoff_s: float = Field(1, gt=0, description="seconds before the first restart; they double each time")
-    restart_backoff_max_s: float = Field(30, gt=0, description="most seconds before a restart")
+    restart_backoff_s: float = Field(
+        1, gt=0, le=86_400, description="seconds before the first restart; they double each time"
+    )
+    restart_backoff_max_s: float = Field(30, gt=0, le=86_400, description="most seconds before a restart")
     restart_reset_s: float = Field(
-        120, gt=0, description="a query that ran for so many seconds did well, also without progress"
+        120, gt=0, le=86_400, description="a query that ran for so many seconds did well, also without progress"
     )
     stall_timeout_s: float = Field(
-        60, gt=0, description="seconds that a query may make no progress while its input grows; then it is restarted"
+        60,
+        gt=0,
+        le=86_400,
+        description="seconds that a query may make no progress while its input grows; then it is restarted",
     )
     metrics_host: str = Field("127.0.0.1", description="address the /metrics endpoints listen on")
     metrics_port: int = Field(9400, ge=0, le=65535, description="port of the filter's /metrics; 0 takes a free one")
@@ -194,10 +207,14 @@ def load(overrides: dict[str, Any] | None = None, env_file: Path | None = None) 
     Raises:
         UsageError: a value is not accepted; the message names each setting, its value and what to give instead.
     """
+    file = env_file or default_env_file()
     try:
-        return Settings(_env_file=env_file or default_env_file(), **(overrides or {}))  # type: ignore[call-arg]
+        return Settings(_env_file=file, **(overrides or {}))  # type: ignore[call-arg]
     except ValidationError as error:
         raise UsageError("\n".join(_explain(detail) for detail in error.errors())) from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{file} (FRAUD_ENV_FILE) can't be read: {reason}") from None
 
 
 def _explain(detail: Any) -> str:

@@ -7,6 +7,7 @@ running session.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 from dataclasses import dataclass
@@ -17,12 +18,15 @@ from urllib.parse import urlparse
 from fraud_filter.config import Settings, duration_s, env_name
 from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES, Mode
+from fraud_filter.record_size import most_written_bytes
 from fraud_filter.rules import RuleSet, load_rules
 from fraud_filter.schema import PaymentSchema, load_schema
 from fraud_filter.slots import count_slots
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_log = logging.getLogger(__name__)
 
 #: spark.sql.streaming.realTimeMode.minBatchDuration
 _SHORTEST_REAL_TIME_S = 5
@@ -198,13 +202,35 @@ def count_partitions(settings: Settings) -> int:
         wanted += [("flagged_topic", settings.flagged_topic), ("rejected_topic", settings.rejected_topic)]
     with admin_client(settings) as admin:
         found = {topic["name"]: topic for topic in admin.describe_topics([name for _, name in wanted])}
-    for setting, name in wanted:
-        if name not in found or found[name]["error_code"] != 0:
-            raise UsageError(
-                f"setting {setting} (--{setting.replace('_', '-')}, {env_name(setting)}): the topic {name!r} does not "
-                f"exist at {settings.kafka_bootstrap_servers}; create it with `fraud-filter topics`"
-            )
+        for setting, name in wanted:
+            if name not in found or found[name]["error_code"] != 0:
+                raise UsageError(
+                    f"setting {setting} (--{setting.replace('_', '-')}, {env_name(setting)}): the topic {name!r} does "
+                    f"not exist at {settings.kafka_bootstrap_servers}; create it with `fraud-filter topics`"
+                )
+            if setting != "input_topic":
+                _warn_of_small_topic(admin, settings, name)
     return len(found[settings.input_topic]["partitions"]) if settings.source == "kafka" else 0
+
+
+def _warn_of_small_topic(admin: Any, settings: Settings, name: str) -> None:
+    """A record that the topic does not take ends the query, and does so again after each restart."""
+    from kafka.admin import ConfigResource
+    from kafka.errors import KafkaError
+
+    needed = most_written_bytes(settings)
+    try:
+        configs = admin.describe_configs([ConfigResource("TOPIC", name)], config_filter="all")["topic"][name]
+        present = int(configs["max.message.bytes"]["value"])
+    except (KafkaError, KeyError, TypeError, ValueError) as error:  # it may not be ours to see
+        _log.warning('event=topic_limit_unknown topic=%s reason="%s"', name, error)
+        return
+    if present < needed:
+        _log.warning(
+            "event=topic_takes_too_little topic=%s max_message_bytes=%d needed=%d "
+            'action="set max.message.bytes=%d on the topic, or lower max_record_bytes"',
+            name, present, needed, needed,
+        )  # fmt: skip
 
 
 def _check_starting_offsets(settings: Settings) -> None:

@@ -34,14 +34,27 @@ def decide(records: DataFrame, schema: PaymentSchema, rules: RuleSet, settings: 
     Returns:
         Columns `key`, `value`, `topic`, `headers`, as Spark's Kafka sink takes them; one row a written record.
     """
-    judged = judge(records, schema, rules)
+    judged = judge(_bounded(records, settings.max_record_bytes), schema, rules)
+    reason = F.when(F.col("_too_large"), F.lit(layout.REASON_TOO_LARGE)).otherwise(F.col("_reason"))
     is_rejected = F.col("_reason").isNotNull()
     return judged.where(is_rejected | (F.size("_rules") > 0)).select(
         F.col("_key").alias("key"),
         F.when(is_rejected, F.col("_value")).otherwise(_flagged_json(schema).cast("binary")).alias("value"),
         F.when(is_rejected, F.lit(settings.rejected_topic)).otherwise(F.lit(settings.flagged_topic)).alias("topic"),
-        F.when(is_rejected, _headers(F.col("_reason"))).otherwise(_headers(None)).alias("headers"),
+        F.when(is_rejected, _headers(reason)).otherwise(_headers(None)).alias("headers"),
     )
+
+
+def _bounded(records: DataFrame, limit: int) -> DataFrame:
+    """The records, those above `limit` bytes without key and value; `_too_large` tells which these are.
+
+    A record that Kafka's producer or the output topic refuses would end the query.
+    """
+    key_bytes, value_bytes = (F.coalesce(F.length(name), F.lit(0)) for name in ("_key", "_value"))
+    size = key_bytes + value_bytes
+    bounded = (F.when(size <= limit, F.col(name)).alias(name) for name in ("_key", "_value"))
+    others = (name for name in records.columns if name not in ("_key", "_value"))
+    return records.select(*bounded, *others, (size > limit).alias("_too_large"))
 
 
 def judge(records: DataFrame, schema: PaymentSchema, rules: RuleSet) -> DataFrame:

@@ -57,7 +57,7 @@ def as_table(verdicts: Iterator[Verdict]) -> str:
         matches.update(verdict.rules)
         table.add_row(str(verdict.line), verdict.payment, verdict.outcome, verdict.reason or ", ".join(verdict.rules))
     buffer = io.StringIO()
-    console = Console(file=buffer, width=120)
+    console = Console(file=buffer, width=120, markup=False, emoji=False)  # `[/x]` is an id like another
     console.print(table)
     console.print(", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())) or "no payments")
     if matches:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from fraud_filter.errors import UsageError
 from fraud_filter.schema import PaymentSchema
+from fraud_filter.yaml_text import parse_yaml
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,8 @@ class _UniqueKeys(yaml.SafeLoader):
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem="a key must be a word", problem_mark=key_node.start_mark)
             if key in seen:
                 raise yaml.MarkedYAMLError(problem=f"the key {key!r} stands twice", problem_mark=key_node.start_mark)
             seen.add(key)
@@ -113,20 +116,23 @@ def _read(path: Path) -> tuple[list[Any], list[int]]:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"setting rules: {path} can't be read: {error}") from None
     try:
-        document = yaml.load(text, Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
+        document = parse_yaml(text, _UniqueKeys)
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise UsageError(f"setting rules: {path}{where}: not valid YAML: {error.problem}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except yaml.YAMLError as error:
         raise UsageError(f"setting rules: {path}: not valid YAML: {error}") from None
     if not isinstance(document, dict) or set(document) != {"rules"} or not isinstance(document["rules"], list):
         raise UsageError(f"setting rules: {path} must hold one key, `rules:`, with a list of rules")
     if not document["rules"]:
         raise UsageError(f"setting rules: {path} holds no rule; give at least one")
     assert isinstance(root, yaml.MappingNode)  # noqa: S101 - the document is a mapping, seen above
-    return document["rules"], [item.start_mark.line + 1 for item in root.value[0][1].value]
+    name, listed = root.value[0]
+    if name.value != "rules" or not isinstance(listed, yaml.SequenceNode):  # merged in from elsewhere (`<<:`)
+        raise UsageError(f"setting rules: {path} must hold `rules:` itself, with a list of rules")
+    return document["rules"], [item.start_mark.line + 1 for item in listed.value]
 
 
 def _rule(path: Path, entry: Any, number: int, line: int) -> Rule:
@@ -152,7 +158,7 @@ def _ids(path: Path, label: str, line: int, name: str) -> tuple[str, ...]:
     file = path.parent / name
     try:
         lines = (text.strip() for text in file.read_text(encoding="utf-8").splitlines())
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError, as text that is not UTF-8 is
         raise UsageError(
             f"{path.name}, line {line}, rule {label!r}: the block list {file} can't be read: {error}"
         ) from None

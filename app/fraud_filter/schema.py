@@ -17,10 +17,12 @@ HEADER_PARTITION = "source.partition"
 HEADER_OFFSET = "source.offset"
 HEADER_TIMESTAMP = "source.timestamp"
 #: Header of rejected records: why, one of the REASON_* values, the last two followed by ": " and field names.
+#: A record that is too large is written without key and value; where it lies is in the headers.
 HEADER_REASON = "reject.reason"
 
 REASON_EMPTY = "empty-record"
 REASON_MALFORMED = "malformed-json"
+REASON_TOO_LARGE = "too-large"
 REASON_MISSING = "missing-field"
 REASON_WRONG_TYPE = "wrong-type"
 
@@ -71,6 +73,12 @@ def load_schema(path: Path) -> PaymentSchema:
         raise UsageError(
             f"setting payment_schema: {path}, line {detail['line'] - 1}, near {detail['highlight']!r}: not a Spark "
             "DDL column list; give it as `amount DOUBLE NOT NULL, merchant STRING`"
+        ) from None
+    except (sqlglot.errors.SqlglotError, RecursionError, IndexError):
+        # an open quotation or comment, types nested too deeply; the tokenizer's own texts say nothing of the file
+        raise UsageError(
+            f"setting payment_schema: {path} is not a Spark DDL column list (a quotation or comment may be left open); "
+            "give it as `amount DOUBLE NOT NULL, merchant STRING`"
         ) from None
     columns = list(table.this.expressions) if isinstance(table.this, exp.Schema) else []
     if not columns or not all(isinstance(column, exp.ColumnDef) and column.kind for column in columns):

@@ -9,18 +9,26 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from fraud_filter.config import Settings
 from fraud_filter.kafka_client import spark_kafka_options
 from fraud_filter.modes import Mode
+from fraud_filter.record_size import most_written_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+#: Kafka's default of buffer.memory.
+_BUFFER_BYTES = 33_554_432
+
 
 def write(decisions: DataFrame, mode: Mode, settings: Settings) -> DataStreamWriter:
     """The query, ready to start: sink, trigger, output mode, checkpoint and the mode's own options."""
     if settings.sink == "kafka":
+        largest = most_written_bytes(settings)
         options = {
             **spark_kafka_options(settings),
             "includeHeaders": "true",
+            # The producer refuses a record above either.
+            "kafka.max.request.size": str(largest),
+            "kafka.buffer.memory": str(max(largest, _BUFFER_BYTES)),
             "kafka.linger.ms": str(settings.linger_ms),
             **settings.kafka_sink_options,
         }

@@ -19,6 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from fraud_filter.config import HOME, Settings
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.kafka_client import kafka_python_config
+from fraud_filter.yaml_text import parse_yaml
 
 TOPICS_FILE = HOME / "kafka/topics.yml"
 
@@ -90,7 +91,7 @@ def load_topics(settings: Settings, topics_file: Path = TOPICS_FILE, partitions:
 
 def _read(topics_file: Path) -> _TopicsFile:
     try:
-        return _TopicsFile.model_validate(yaml.safe_load(topics_file.read_text(encoding="utf-8")))
+        return _TopicsFile.model_validate(parse_yaml(topics_file.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UsageError(f"topics file {topics_file} can't be read: {error}") from None
     except ValidationError as error:

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from kafka.admin import KafkaAdminClient
 
+from fraud_filter.config import load
 from fraud_filter.embedded.broker import Broker
 from fraud_filter.embedded.jars import KAFKA_LOCK, resolve_jars
 from fraud_filter.embedded.java import require_java
 from fraud_filter.embedded.processes import stop_signals
 from fraud_filter.embedded.workspace import Workspace
+from fraud_filter.topics import load_topics
 from running import Stage, create_topic
 
 TopicMaker = Callable[..., str]
@@ -84,6 +86,11 @@ def spark(java_home: Path) -> Iterator[Any]:  # noqa: ARG001 - Java must be ther
 
 @pytest.fixture
 def stage(broker: Broker, topics: TopicMaker, tmp_path: Path) -> Stage:
-    """Topics and a checkpoint of the test's own."""
-    names = (topics("payments"), topics("flagged"), topics("rejected", partitions=1))
+    """Topics and a checkpoint of the test's own; the topics are set up as `kafka/topics.yml` says."""
+    shipped = {spec.name: spec.config for spec in load_topics(load())}
+    names = (
+        topics("payments", **shipped["payments"]),
+        topics("flagged", **shipped["payments.flagged"]),
+        topics("rejected", partitions=1, **shipped["payments.rejected"]),
+    )
     return Stage(broker.address, *names, directory=tmp_path)

@@ -126,22 +126,27 @@ def _one_field(field: str, text: str) -> bytes:
     return f'{{{prefix}"{field}": {text}}}'.encode("utf-8", "surrogatepass")
 
 
+def field_texts(field: Field) -> list[str]:
+    """What may stand as the value of a field of this type, in JSON or almost."""
+    texts = list(_ANY)
+    if field.type in ("DOUBLE", "FLOAT", "INT", "BIGINT", "STRING"):
+        texts += _NUMBERS
+    if field.type in ("DOUBLE", "FLOAT"):
+        texts += _DOUBLES
+    if field.type.startswith("DECIMAL"):
+        texts += _NUMBERS + _DECIMALS
+    if field.type in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"):
+        texts += [f'"{text}"' for text in _TIMES]
+    if field.type == "STRING":
+        texts += _TEXTS
+    return texts
+
+
 def record_values() -> list[bytes | None]:
     """Values of records, each of which once was, or may be, read differently by some JSON reader."""
     values: list[bytes | None] = [None, *_WHOLE]
     for field in SCHEMA.fields:
-        texts = list(_ANY)
-        if field.type in ("DOUBLE", "FLOAT", "INT", "BIGINT", "STRING"):
-            texts += _NUMBERS
-        if field.type in ("DOUBLE", "FLOAT"):
-            texts += _DOUBLES
-        if field.type.startswith("DECIMAL"):
-            texts += _NUMBERS + _DECIMALS
-        if field.type in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"):
-            texts += [f'"{text}"' for text in _TIMES]
-        if field.type == "STRING":
-            texts += _TEXTS
-        values += [_one_field(field.name, text) for text in texts]
+        values += [_one_field(field.name, text) for text in field_texts(field)]
     return values
 
 

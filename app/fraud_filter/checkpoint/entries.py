@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-_VERSION = re.compile(r"v(\d+)")
+_VERSION = re.compile(r"v(\d{1,9})")
 #: What OffsetSeqLog writes for a source without an offset yet.
 _VOID = "-"
 #: What a metadata line needs of its query's settings: micro-batch and real-time compare this one between the entries of
@@ -101,7 +101,7 @@ def parse_initial_offset(content: bytes) -> str | None:
         _version(lines)
         line = lines[1]
         offsets = json.loads(line)
-    except (BrokenEntryError, IndexError, ValueError):
+    except (BrokenEntryError, IndexError, ValueError, RecursionError):
         return None
     by_topic = isinstance(offsets, dict) and all(isinstance(value, dict) for value in offsets.values())
     return line if by_topic else None
@@ -141,5 +141,5 @@ def _offset(line: str, version: int) -> Any:
 def _json(text: str, what: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BrokenEntryError(f"{what} is cut off or no JSON") from None

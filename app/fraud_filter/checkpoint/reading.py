@@ -59,7 +59,7 @@ def _query_id(files: CheckpointFiles) -> str | None:
         return None
     try:
         found = json.loads(files.read("metadata")).get("id")
-    except (BrokenEntryError, ValueError, AttributeError):
+    except (BrokenEntryError, ValueError, AttributeError, RecursionError):
         return None
     return str(found)
 

@@ -79,7 +79,7 @@ def inspect_contents(location: str, contents: Contents, now_ms: int) -> Inspecti
 
 def print_inspection(found: Inspection, console: Console | None = None) -> None:
     """Prints it as tables."""
-    console = console or Console(highlight=False)
+    console = console or Console(highlight=False, markup=False, emoji=False)
     facts = Table(title=f"Checkpoint {found.location}", show_header=False)
     for label, value in _facts(found).items():
         facts.add_row(label, value)
@@ -92,13 +92,12 @@ def print_inspection(found: Inspection, console: Console | None = None) -> None:
 
 
 def _facts(found: Inspection) -> dict[str, str]:
-    at = datetime.fromtimestamp(found.planned_at, timezone.utc) if found.planned_at else None
     offsets = [_source(offset) for offset in found.committed_offsets]
     return {
         "query": found.query_id or "unknown",
         "newest entries written by": found.written_by,
         "newest offset entry": _number(found.newest_entry)
-        + (f", planned at {at.isoformat('T', 'seconds')}" if at else ""),
+        + (f", planned at {_time(found.planned_at)}" if found.planned_at else ""),
         "newest commit": _number(found.newest_commit),
         "committed up to": "\n".join(offsets) or "nothing",
         "not committed": ", ".join(map(str, found.pending)) or "none",
@@ -115,8 +114,17 @@ def _source(offset: Any) -> str:
     return "; ".join(parts) or json.dumps(offset)
 
 
-def _ends(ends: dict[str, int]) -> str:
+def _ends(ends: dict[str, Any]) -> str:
+    if not all(number.isdecimal() and isinstance(end, int) for number, end in ends.items()):
+        return json.dumps(ends)  # another source's
     return ", ".join(f"{number} at {ends[number]:,}" for number in sorted(ends, key=int))
+
+
+def _time(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc).isoformat("T", "seconds")
+    except (OverflowError, ValueError, OSError):  # no year that Python knows
+        return f"{seconds:g} s after 1970"
 
 
 def _number(number: int | None) -> str:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from fraud_filter.errors import UsageError
 from fraud_filter.schema import PaymentSchema
+from fraud_filter.yaml_text import parse_yaml
 
 #: In a `text`: the number of the row in its file, from 1.
 ROW = "row"
@@ -160,7 +161,7 @@ def load_mapping(name: str, schema: PaymentSchema) -> Mapping:
     elif not path.exists():
         raise UsageError(f"--mapping {name}: neither a file nor a shipped mapping ({', '.join(shipped_mappings())})")
     try:
-        content = _MappingFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        content = _MappingFile.model_validate(parse_yaml(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UsageError(f"--mapping {name}: {path} can't be read: {error}") from None
     except ValidationError as error:

@@ -1,0 +1,25 @@
+"""How large a record may be, and how large what is written of it may become. Knows no Kafka.
+
+A payment that a topic takes is written with more bytes than it had: headers and rules are added, and a field of type
+STRING that was given an array or object is written as a text of JSON within JSON. The most that was found: characters
+beyond U+FFFF in such an array, 4 bytes each, become two escapes with two backslashes each, 14 bytes. Kafka's producer
+and broker refuse what is above their limits, and a refused record would end the query.
+"""
+
+from __future__ import annotations
+
+from fraud_filter.config import Settings
+
+_GROWTH = 4
+#: For headers, the names of matched rules, and the names of fields.
+_ADDED_BYTES = 65_536
+
+
+def is_too_large(key: bytes | None, value: bytes | None, settings: Settings) -> bool:
+    """Whether a record is above `max_record_bytes`: it is rejected without its key and value."""
+    return len(key or b"") + len(value or b"") > settings.max_record_bytes
+
+
+def most_written_bytes(settings: Settings) -> int:
+    """The size that the largest written record may have: what the sink and the output topics must take."""
+    return _GROWTH * settings.max_record_bytes + _ADDED_BYTES
