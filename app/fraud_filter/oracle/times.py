@@ -13,6 +13,9 @@ import zoneinfo
 
 SECOND_US = 1_000_000
 DAY_US = 86_400 * SECOND_US
+#: 1582-10-15, and the first of March of the year 0 in the Julian calendar, in days since 1970.
+_GREGORIAN_BEGIN = -141_427
+_JULIAN_MARCH = -719_470
 _LONG = 2**63
 _INT = 2**31
 
@@ -78,7 +81,7 @@ def date_days(text: str) -> int:
                 return days
     if not _JAVA_INT.fullmatch(text) or not -_INT <= int(text) < _INT:
         raise ValueError(f"not a date: {text!r}")
-    return int(text)  # Spark 1.5 wrote dates as days, and Spark still reads them
+    return _gregorian_days(int(text))  # Spark 1.5 wrote dates as days, and Spark still reads them
 
 
 def _parse_timestamp(text: str, zoned: bool) -> int:
@@ -128,6 +131,22 @@ def days_from_civil(year: int, month: int, day: int) -> int:
     cycles, year_of_cycle = divmod(year - 2000, 400)  # the calendar repeats every 400 years
     date = datetime.date(2000 + year_of_cycle, month, day)
     return date.toordinal() - 719_163 + cycles * 146_097
+
+
+def _gregorian_days(days: int) -> int:
+    """Days since 1970 of the day that Spark 1.5 counted `days` for, which means the same year, month and day.
+
+    Before 1582-10-15 it counted in the Julian calendar (SPARK-31557).
+    """
+    if days >= _GREGORIAN_BEGIN:
+        return days
+    cycles, left = divmod(days - _JULIAN_MARCH, 1461)  # of four years from March on: the leap day is the last
+    year_of_cycle = min(left // 365, 3)
+    day_of_year = left - 365 * year_of_cycle
+    month = (5 * day_of_year + 2) // 153  # counted from March
+    year = 4 * cycles + year_of_cycle + (month > 9)
+    first = days_from_civil(year, month + 3 if month < 10 else month - 9, 1)
+    return first + day_of_year - (153 * month + 2) // 5
 
 
 def _zone_offset_s(zone: str, days: int, seconds: int) -> int:
