@@ -28,6 +28,7 @@ VERBS = {
     "config": ("config", "Print the effective configuration."),
     "demo": ("demo", "Run every mode in turn on an embedded Kafka and Spark, and report."),
     "transitions": ("transitions", "Change the mode in every way under load on an embedded stack, and audit."),
+    "backlog": ("backlog", "Work off a backlog in each mode on an embedded stack: time, memory, audit."),
     "stack": ("stack", "Run an embedded Kafka broker on this machine until it is stopped."),
 }
 

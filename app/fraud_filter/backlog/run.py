@@ -1,0 +1,170 @@
+"""Writes the backlog, and has each mode work it off from an empty checkpoint while more payments come in."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fraud_filter.audit import audit
+from fraud_filter.backlog.memory import PeakMemory
+from fraud_filter.backlog.result import CatchUp
+from fraud_filter.config import ModeName, Settings
+from fraud_filter.demo.input_topic import InputTopic, open_input, records_between
+from fraud_filter.demo.programs import environment
+from fraud_filter.embedded.broker import Broker
+from fraud_filter.embedded.jars import KAFKA_LOCK, SPARK_LOCK, resolve_jars
+from fraud_filter.embedded.java import require_java
+from fraud_filter.embedded.processes import Child, stop_signals
+from fraud_filter.embedded.workspace import Workspace
+from fraud_filter.errors import FraudFilterError
+from fraud_filter.probe import Probe
+from fraud_filter.topics import create_topics
+from fraud_filter.transitions.filter_run import FilterRun
+
+_PARTITIONS = 2
+#: One task slot a partition for ever, and some for the micro-batch modes.
+_SLOTS = 4
+#: Deadlines in seconds: Spark's start takes about 10 s on 2 idle cores. The others are for each 1,000 records.
+_START_S = 240
+_WRITE_S_PER_1000 = 2.0
+_CATCH_UP_S_PER_1000 = 2.0
+#: How long decisions may be under way when the audit looks.
+_SETTLE_S = 3.0
+_TICK_S = 0.25
+#: The generator of the live load is stopped; this is its limit should nobody do so.
+_LIMIT_S = 24 * 3600
+#: More than any machine sends: the backlog is written as fast as can be.
+_FULL_SPEED = 1e6
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class _Scene:
+    settings: Settings
+    workspace: Workspace
+    java_home: Path
+    broker: Child
+    topic: InputTopic
+    rate: float
+
+
+def run_backlog(settings: Settings, modes: Sequence[ModeName], *, records: int, rate: float, say: Say) -> list[CatchUp]:
+    """Starts Kafka, writes `records` payments, runs the modes one after the other, and stops everything.
+
+    Args:
+        rate: payments per second that come in while a mode works.
+
+    Raises:
+        FraudFilterError: the stack could not be started, or the backlog not be written.
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
+    """
+    with stop_signals(), Workspace("fraud-filter-backlog-") as workspace:
+        java_home, jars = require_java(say), resolve_jars(KAFKA_LOCK)
+        resolve_jars(SPARK_LOCK)
+        with Broker(workspace, java_home=java_home, jars=jars) as broker:
+            own = _settings(settings, broker.address)
+            create_topics(own, partitions=_PARTITIONS)
+            began = time.monotonic()
+            _write(own, records, workspace)
+            say(f"{records:,} payments written in {time.monotonic() - began:.0f} s")
+            with open_input(own) as topic:
+                scene = _Scene(own, workspace, Path(java_home), broker.child, topic, rate)
+                results = [_run(scene, mode, say) for mode in modes]
+        if not all(result.ok for result in results):
+            workspace.keep_logs()
+    return results
+
+
+def _write(settings: Settings, records: int, workspace: Workspace) -> None:
+    arguments = {"--rate": f"{_FULL_SPEED:g}", "--count": str(records)}
+    with _generator(settings, arguments, workspace.logs / "backlog.log") as generator:
+        timeout_s = 60 + records / 1000 * _WRITE_S_PER_1000
+        if generator.wait(timeout_s) != 0:
+            lines = "\n".join(generator.tail(5))
+            raise FraudFilterError(f"the backlog was not written within {timeout_s:.0f} s; the generator says\n{lines}")
+
+
+def _run(scene: _Scene, mode: ModeName, say: Say) -> CatchUp:
+    """A mode that fails is part of the result, so that the others run all the same."""
+    own = scene.settings.model_copy(
+        update={"flagged_topic": f"flagged.{mode}", "rejected_topic": f"rejected.{mode}", "mode": mode}
+    )
+    create_topics(own, partitions=_PARTITIONS)
+    start = dict.fromkeys(scene.topic.end_offsets(), 0)
+    waiting = scene.topic.end_offsets()
+    run = FilterRun(own, mode, scene.workspace.path / mode, start, scene.workspace, mode, scene.java_home)
+    live = {"--rate": f"{scene.rate:.10g}", "--seconds": str(_LIMIT_S)}
+    result, memory = CatchUp(mode, records_between(start, waiting)), PeakMemory(run.child)
+    say(f"{mode}: starting with {result.records:,} payments to work off")
+    try:
+        with Probe(own) as probe, _generator(own, live, scene.workspace.logs / f"live-{mode}.log") as generator:
+            with run.child:
+                result = _catch_up(result, memory, run.child, probe, waiting, (scene.broker, generator))
+                generator.stop()
+                end = scene.topic.end_offsets()
+                scene.topic.mark_end()
+                _await(lambda: _is_past(probe, end), _START_S, run.child, (scene.broker,))
+                if run.stop("clean") != 0:
+                    raise FraudFilterError(f"{run.child.name} did not stop cleanly: exit code {run.child.returncode}")
+        found = audit(own, start=start, end=end, settle_s=_SETTLE_S)
+        result = replace(result, lost=found.lost, duplicated=found.duplicated, unexpected=found.unexpected)
+    except FraudFilterError as error:
+        result = replace(result, error=str(error))
+    result = replace(result, peak_bytes=memory.peak_bytes)
+    say(f"{mode}: {result.error or f'caught up in {result.seconds:g} s, {result.lost} lost'}")
+    return result
+
+
+def _catch_up(
+    result: CatchUp, memory: PeakMemory, child: Child, probe: Probe, waiting: dict[int, int], others: Sequence[Child]
+) -> CatchUp:
+    """Waits for the first decision, then until the payments before the offsets `waiting` are decided."""
+    began = time.monotonic()
+    _await(lambda: bool(probe.snapshot().source_offsets), _START_S, child, others, memory)
+    first = time.monotonic()
+    timeout_s = 60 + result.records / 1000 * _CATCH_UP_S_PER_1000
+    _await(lambda: _is_past(probe, waiting), timeout_s, child, others, memory)
+    return replace(result, start_s=round(first - began, 1), seconds=round(time.monotonic() - first, 1))
+
+
+def _is_past(probe: Probe, offsets: dict[int, int]) -> bool:
+    newest = probe.snapshot().source_offsets
+    return all(newest.get(partition, -1) >= offset for partition, offset in offsets.items())
+
+
+def _await(
+    holds: Callable[[], bool], timeout_s: float, child: Child, others: Sequence[Child], memory: PeakMemory | None = None
+) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        for each in (*others, child):
+            each.raise_if_dead()
+        if time.monotonic() > deadline:
+            raise FraudFilterError(f"{child.name} had not decided all payments after {timeout_s:.0f} s")
+        if memory:
+            memory.look()
+        time.sleep(_TICK_S)
+
+
+def _settings(settings: Settings, address: str) -> Settings:
+    return settings.model_copy(
+        update={
+            "kafka_bootstrap_servers": address,
+            "source": "kafka",
+            "sink": "kafka",
+            "spark_master": f"local[{_SLOTS}]",
+            "metrics_port": 0,
+            "probe_port": 0,
+            "generator_port": 0,
+        }
+    )
+
+
+def _generator(settings: Settings, arguments: dict[str, str], log: Path) -> Child:
+    words = [word for pair in arguments.items() for word in pair]
+    argv = [sys.executable, "-m", "fraud_filter", "generate", *words]
+    return Child("the payment generator", argv, log=log, env=environment(settings))

@@ -1,0 +1,56 @@
+"""`fraud-filter backlog`: how fast, and in how much memory, each mode catches up after an outage."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from fraud_filter.cli.files import require_writable
+from fraud_filter.cli.options import settings_options
+from fraud_filter.config import Settings
+from fraud_filter.errors import EXIT_FAILED, EXIT_OK
+
+#: Columns of the table where no terminal tells its width.
+_LOG_WIDTH = 140
+#: What bounds the memory of a mode that has much to read.
+_BOUNDS = ("max_offsets_per_trigger", "continuous_interval", "real_time_duration", "kafka_source_options", "spark_conf")
+
+
+@click.command()
+@click.option("--modes", default="", metavar="MODE,...", help="modes to run  [all]")
+@click.option("--records", type=click.IntRange(min=1), default=2_000_000, show_default=True, help="payments that wait")
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    default=300.0,
+    show_default=True,
+    help="payments per second that come in meanwhile",
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("backlog.json"),
+    show_default=True,
+    callback=require_writable,
+    help="where the results go",
+)
+@settings_options(*_BOUNDS)
+def command(settings: Settings, modes: str, records: int, rate: float, output: Path) -> int:
+    """Work off a backlog, as after an outage, in each mode: time to catch up, peak memory, audit.
+
+    Runs an embedded Kafka and Spark; nothing is left running. Exit code 1: something was lost or unexpected, or a
+    mode did not catch up.
+    """
+    from rich.console import Console
+
+    from fraud_filter.backlog.result import result_table, write_backlog
+    from fraud_filter.backlog.run import run_backlog
+    from fraud_filter.demo.plan import parse_modes
+
+    results = run_backlog(settings, parse_modes(modes), records=records, rate=rate, say=click.echo)
+    write_backlog(output, results, {name: getattr(settings, name) for name in _BOUNDS})
+    Console(highlight=False, width=None if sys.stdout.isatty() else _LOG_WIDTH).print(result_table(results))
+    click.echo(f"written: {output.resolve()}")
+    return EXIT_OK if all(result.ok for result in results) else EXIT_FAILED
