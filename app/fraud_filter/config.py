@@ -177,6 +177,9 @@ class Settings(BaseSettings):
         le=86_400,
         description="seconds that a query may make no progress while its input grows; then it is restarted",
     )
+    monitoring: bool = Field(
+        True, description="serve metrics and restart a query that stalls; false is for measuring what that costs"
+    )
     metrics_host: str = Field("127.0.0.1", description="address the /metrics endpoints listen on")
     metrics_port: int = Field(9400, ge=0, le=65535, description="port of the filter's /metrics; 0 takes a free one")
     generator_port: int = Field(0, ge=0, le=65535, description="port of the generator's /metrics; 0 serves none")

@@ -43,6 +43,8 @@ class _Watch:
 class Monitor:
     """Serves /metrics on `settings.metrics_port` and keeps the figures fresh by a thread of its own.
 
+    With `settings.monitoring` off it does nothing.
+
     Raises:
         UsageError: the port can't be used.
     """
@@ -54,19 +56,24 @@ class Monitor:
         self.metrics = FilterMetrics(
             registry, mode=settings.mode, query=settings.query_name, topic=settings.input_topic, reasons=reasons
         )
-        self._server = MetricsServer(registry, settings.metrics_host, settings.metrics_port, "metrics_port")
+        self._server = (
+            MetricsServer(registry, settings.metrics_host, settings.metrics_port, "metrics_port")
+            if settings.monitoring
+            else None
+        )
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._newest: Progress | None = None
         self._watch: _Watch | None = None
         self._told: tuple[str, float] = ("", 0.0)
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
-        self._thread.start()
+        if settings.monitoring:
+            self._thread.start()
 
     @property
     def port(self) -> int:
-        """The port that /metrics is served on."""
-        return self._server.port
+        """The port that /metrics is served on; 0 where it is not."""
+        return self._server.port if self._server else 0
 
     @property
     def committed(self) -> Offsets:
@@ -82,6 +89,9 @@ class Monitor:
     def watch(self, spark: SparkSession, inputs: Inputs, alarm: Callable[[Verdict], None]) -> None:
         """Begins to watch a query that was just started over `inputs`."""
         settings, mode = self._settings, inputs.mode
+        if not settings.monitoring:
+            self.set_state("running")
+            return
         reader = None
         if mode.sends_progress:
             spark.streams.addListener(listener(self._report, settings.input_topic))
@@ -111,8 +121,9 @@ class Monitor:
         """Ends the watch and frees the port."""
         self._stop.set()
         self.unwatch()
-        self._thread.join(_LOOK_S * 5)
-        self._server.stop()
+        if self._server:
+            self._thread.join(_LOOK_S * 5)
+            self._server.stop()
 
     def _report(self, progress: Progress) -> None:
         with self._lock:

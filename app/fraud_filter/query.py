@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from fraud_filter import schema as layout
+from fraud_filter.block_list import is_blocked
 from fraud_filter.config import Settings
 from fraud_filter.rules import Rule, RuleSet
 from fraud_filter.schema import PaymentSchema
@@ -69,7 +70,7 @@ def rule_column(rule: Rule) -> Column:
     """The rule as a boolean column over the payment's fields; null counts as no match."""
     if rule.when is not None:
         return F.expr(rule.when)
-    return F.col(f"`{rule.column}`").cast("string").isin(list(rule.ids))
+    return is_blocked(F.col(f"`{rule.column}`"), rule.ids)
 
 
 def _parse(schema: PaymentSchema) -> Column:

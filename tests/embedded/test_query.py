@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from fraud_filter import query
+from fraud_filter.block_list import is_blocked
 from fraud_filter.config import Settings, load
 from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
@@ -150,6 +152,15 @@ def test_each_payment_is_parsed_once(spark: Any, settings: Settings) -> None:
     judged = query.judge(records, schema, rules).where("_reason IS NOT NULL OR size(_rules) > 0")
     plan = judged._jdf.queryExecution().executedPlan().toString()
     assert plan.count("from_json(StructField(payment_id") == 1
+
+
+def test_a_long_block_list_stays_out_of_the_plan(spark: Any) -> None:
+    ids = [*(f"card-{number:06}" for number in range(100_000)), "with\nline break", "wíth ümlauts", ""]
+    listed = is_blocked(F.col("card"), ids)
+    cards = ["card-000000", "card-099999", "card-100000", "with", "with\nline break", "wíth ümlauts", "", None]
+    judged = spark.createDataFrame([(card,) for card in cards], "card STRING").select(listed.alias("blocked"))
+    assert [row.blocked for row in judged.collect()] == [True, True, False, False, True, True, True, None]
+    assert len(judged._jdf.queryExecution().toString()) < 5000
 
 
 @pytest.mark.parametrize("mode", ["continuous", "real-time"])
