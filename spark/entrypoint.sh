@@ -12,6 +12,15 @@ cp /etc/spark/* "$SPARK_CONF_DIR"/
 [ -z "${SPARK_SECRET:-}" ] || add spark.authenticate.secret "$SPARK_SECRET"
 unset SPARK_SECRET SPARK_CORES_MAX
 
+# What Java says of itself, for Prometheus. Each option is for the process named alone: no executor gets it, and no
+# program that somebody runs in the container.
+agent=-javaagent:$(echo /opt/jmx/*.jar)=9404:/etc/spark/exporter.yml
+case "${1:-} ${2:-}" in
+    "master ") export SPARK_MASTER_OPTS=$agent ;;
+    "worker ") export SPARK_WORKER_OPTS=$agent ;;
+    "fraud-filter run") export SPARK_SUBMIT_OPTS=$agent ;;
+esac
+
 case ${1:-} in
     master) exec spark-class org.apache.spark.deploy.master.Master ;;
     worker) exec spark-class org.apache.spark.deploy.worker.Worker "${SPARK_MASTER:?is not set}" ;;

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+from pathlib import Path
+
+import pytest
 
 # Before any module of the program is imported, and for every program that a test starts.
 os.environ["FRAUD_ENV_FILE"] = os.devnull
 # A shell without job control starts what it puts into the background with SIGINT ignored, and so would be every program
 # that a test starts and interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def promtool() -> str:
+    """Prometheus' own linter, which `make lint` uses too."""
+    program = Path(__file__).parent.parent / ".ci/promtool"
+    found = subprocess.run([program], capture_output=True, text=True, check=False, timeout=300)
+    if found.returncode:
+        pytest.skip(found.stderr.strip())
+    return found.stdout.strip()

@@ -6,7 +6,15 @@ import errno
 from collections.abc import Iterator
 from typing import Protocol
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, start_http_server
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    start_http_server,
+)
 from prometheus_client.core import CounterMetricFamily
 
 from fraud_filter import schema as layout
@@ -146,6 +154,7 @@ class MetricsServer:
     def __init__(self, registry: Registry, host: str, port: int, setting: str) -> None:
         """`port` 0 takes a free one; `setting` names the setting that gave the port, for the error."""
         disable_created_metrics()  # type: ignore[no-untyped-call] # a second series a counter, of use to nobody
+        ProcessCollector(registry=registry)  # the process' own CPU, memory and file descriptors
         name = f"setting {setting} (--{setting.replace('_', '-')}): "
         try:
             self._server, self._thread = start_http_server(port, addr=host, registry=registry)

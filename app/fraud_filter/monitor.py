@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fraud_filter.config import Settings, duration_s
 from fraud_filter.errors import FraudFilterError
+from fraud_filter.executor_metrics import ExecutorMetrics
 from fraud_filter.filter_metrics import FilterMetrics, State
 from fraud_filter.metrics import MetricsServer, Registry
 from fraud_filter.offsets import find_bounds, find_partitions, open_consumer
@@ -56,6 +57,7 @@ class Monitor:
         self.metrics = FilterMetrics(
             registry, mode=settings.mode, query=settings.query_name, topic=settings.input_topic, reasons=reasons
         )
+        self._executors = ExecutorMetrics(registry, mode=settings.mode, query=settings.query_name)
         self._server = (
             MetricsServer(registry, settings.metrics_host, settings.metrics_port, "metrics_port")
             if settings.monitoring
@@ -114,6 +116,7 @@ class Monitor:
         """The query is about to end; it raises no more alarms."""
         with self._lock:
             watch, self._watch = self._watch, None
+        self._executors.set(())
         if watch:
             watch.pulse.stop()
 
@@ -165,6 +168,7 @@ class Monitor:
         pulse = watch.pulse.newest
         verdict = watch.watchdog.look(time.monotonic(), committed, latest, pulse)
         if pulse:
+            self._executors.set(pulse.executors)
             self.metrics.set_slots(watch.watchdog.slots_needed, pulse.slots)
         self.metrics.set_up(True, not verdict.trouble)
         self._tell(verdict.trouble)

@@ -17,11 +17,11 @@ from urllib.parse import urlparse
 
 from fraud_filter.config import Settings, duration_s, env_name
 from fraud_filter.errors import UsageError
+from fraud_filter.executors import count_slots
 from fraud_filter.modes import MODES, Mode
 from fraud_filter.record_size import most_written_bytes
 from fraud_filter.rules import RuleSet, load_rules
 from fraud_filter.schema import PaymentSchema, load_schema
-from fraud_filter.slots import count_slots
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,8 +9,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fraud_filter.executors import Executor, read_executors
 from fraud_filter.progress import CheckpointReader, Report
-from fraud_filter.slots import count_slots
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,12 +21,17 @@ _LOOK_S = 1.0
 
 @dataclass(frozen=True)
 class Pulse:
-    """`at`: when Java answered (seconds of the monotonic clock); `slots`: task slots granted; `records` changes while
+    """`at`: when Java answered (seconds of the monotonic clock); `executors`: those that live; `records` changes while
     tasks read or write records, also within a batch: what it is made of is Spark's matter."""
 
     at: float
-    slots: int
+    executors: tuple[Executor, ...]
     records: Hashable
+
+    @property
+    def slots(self) -> int:
+        """Task slots granted."""
+        return sum(executor.cores for executor in self.executors)
 
 
 class PulseReader:
@@ -69,14 +74,14 @@ class PulseReader:
             newest = self._reader.newest()
             if newest:
                 self._report(newest)
-        slots = count_slots(self._spark)
+        executors = read_executors(self._spark)
         try:
             self._records = _records(self._spark)
         except Py4JError as error:  # Java has answered, if only with a refusal
             _log.debug("event=pulse_failed error=%r", error)
             if isinstance(error, Py4JNetworkError):
                 raise
-        self.newest = Pulse(time.monotonic(), slots, self._records)
+        self.newest = Pulse(time.monotonic(), executors, self._records)
 
 
 def _records(spark: SparkSession) -> Hashable:

@@ -76,6 +76,9 @@ def test_the_series_move_in_every_mode(
         wait_until(
             lambda: page.values("fraud_filter_committed_offset") == sent, "all that was sent is committed", program
         )
+        wait_until(
+            lambda: bool(page.values("fraud_filter_executor_peak_memory_bytes")), "an executor's heartbeat", program
+        )
         assert page.values("fraud_filter_latest_offset") == sent
         assert set(page.values("fraud_filter_consumer_lag_records").values()) == {0.0}
         assert page.values("fraud_filter_input_records_total")[""] == len(places)

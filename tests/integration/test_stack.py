@@ -12,7 +12,7 @@ SERVICES = (
 )
 JOBS = (
     *("fraud-filter", "probe", "generator", "kafka", "prometheus"),
-    *("spark-master", "spark-worker", "spark-driver", "spark-executors"),
+    *("spark-master", "spark-worker", "spark-driver"),
 )
 
 

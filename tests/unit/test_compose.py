@@ -33,7 +33,7 @@ DASHBOARDS = sorted((HOME / "monitoring/grafana/dashboards").glob("*.json"))
 #: Settings that the stack leaves alone: its broker has no logins, its rules and schema are the image's own.
 NOT_IN_THE_STACK = {
     *("FRAUD_PAYMENT_SCHEMA", "FRAUD_RULES", "FRAUD_SOURCE", "FRAUD_SINK"),
-    *("FRAUD_RATE_ROWS_PER_SECOND", "FRAUD_RATE_PARTITIONS", "FRAUD_KAFKA_SECURITY_PROTOCOL"),
+    *("FRAUD_RATE_ROWS_PER_SECOND", "FRAUD_RATE_PARTITIONS", "FRAUD_KAFKA_SECURITY_PROTOCOL", "FRAUD_MONITORING"),
     *("FRAUD_KAFKA_SASL_MECHANISM", "FRAUD_KAFKA_SASL_USERNAME", "FRAUD_KAFKA_SASL_PASSWORD", "FRAUD_KAFKA_SSL_CA"),
 }
 
@@ -218,8 +218,8 @@ def test_no_secret_and_no_cache_gets_into_an_image() -> None:
 
 
 def test_the_agent_s_lock_belongs_to_its_specification() -> None:
-    lock = LockFile.load(HOME / "kafka/jmx/jgo.lock.toml")
-    assert lock.spec_hash == compute_spec_hash(HOME / "kafka/jmx/jgo.toml"), "run `make lock`"
+    lock = LockFile.load(HOME / "monitoring/jmx/jgo.lock.toml")
+    assert lock.spec_hash == compute_spec_hash(HOME / "monitoring/jmx/jgo.toml"), "run `make lock`"
     assert [len(jar.sha256 or "") for jar in lock.dependencies] == [64]
 
 

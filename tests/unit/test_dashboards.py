@@ -15,6 +15,7 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from fraud_filter.config import HOME
+from fraud_filter.executor_metrics import ExecutorMetrics
 from fraud_filter.filter_metrics import FilterMetrics
 from fraud_filter.metrics import GeneratorMetrics, ProbeMetrics
 
@@ -24,6 +25,7 @@ RULES = sorted((HOME / "monitoring/prometheus/rules").glob("*.yml"))
 RUNBOOK = (HOME / "docs/runbook.md").read_text()
 SOURCES = yaml.safe_load((HOME / "monitoring/grafana/provisioning/datasources/prometheus.yml").read_text())
 
+AGENT_OF_SPARK = "spark/conf/exporter.yml"
 #: What Grafana itself puts into an expression, besides a dashboard's own variables.
 BUILT_IN = {"__rate_interval", "__range"}
 
@@ -38,24 +40,26 @@ def rules() -> list[dict[str, Any]]:
 
 
 def exported() -> set[str]:
-    """Names of the series that the program, the broker's agent and the recording rules give."""
+    """Names of the series that the program, the agents in Kafka and Spark, and the recording rules give."""
     registry = CollectorRegistry()
     labels = {"mode": "continuous", "query": "fraud-filter"}
     FilterMetrics(registry, **labels, topic="payments")
+    ExecutorMetrics(registry, **labels)
     ProbeMetrics(registry, **labels)
     GeneratorMetrics(registry, _Nothing())
     names = set()
     for family in registry.collect():
         suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum")}.get(family.type, ("",))
         names |= {family.name + suffix for suffix in suffixes}
-    agent = yaml.safe_load((HOME / "kafka/jmx/exporter.yml").read_text())["rules"]
-    return names | {rule["name"] for rule in agent} | {rule["record"] for rule in rules() if "record" in rule}
+    agents = [yaml.safe_load((HOME / path).read_text())["rules"] for path in ("kafka/exporter.yml", AGENT_OF_SPARK)]
+    names |= {rule["name"] for agent in agents for rule in agent}
+    return names | {rule["record"] for rule in rules() if "record" in rule}
 
 
 def asked(expression: str) -> set[str]:
-    """The names in an expression that are ours: the program's, the broker's agent's, the recording rules'."""
+    """The names in an expression that are ours: the program's, the agents', the recording rules'."""
     bare = re.sub(r'"[^"]*"', '""', expression)
-    return set(re.findall(r"\b(?:mode_query:[\w:]+|fraud_filter_\w+|kafka_\w+)", bare))
+    return set(re.findall(r"\b(?:mode_query:[\w:]+|fraud_filter_\w+|kafka_\w+|spark_\w+)", bare))
 
 
 def sections() -> set[str]:

@@ -6,22 +6,15 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
-from prometheus_client import CollectorRegistry, disable_created_metrics, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics, generate_latest
 
-from fraud_filter.config import HOME
+from fraud_filter.executor_metrics import ExecutorMetrics
+from fraud_filter.executors import Executor
 from fraud_filter.filter_metrics import FilterMetrics
 from fraud_filter.metrics import REJECT_REASONS, GeneratorMetrics, ProbeMetrics
 from fraud_filter.progress import Progress
 
 LABELS = {"mode": "micro-batch", "query": "q"}
-
-
-@pytest.fixture(scope="module")
-def promtool() -> str:
-    found = subprocess.run([HOME / ".ci/promtool"], capture_output=True, text=True, check=False, timeout=300)
-    if found.returncode:
-        pytest.skip(found.stderr.strip())
-    return found.stdout.strip()
 
 
 class _Counts:
@@ -34,6 +27,7 @@ def _filter(registry: CollectorRegistry) -> None:
     metrics.set_slots(2, 4)
     metrics.observe(Progress(1, {0: 0}, {0: 5}, 5, 1_700_000_000.5, 5.0, {"addBatch": 0.1}), 1)
     metrics.set_offsets({0: 5}, {0: 7})
+    ExecutorMetrics(registry, **LABELS).set([Executor("0", 2, 1, 7, 1, 0.25, {"heap": 1000})])
 
 
 def _probe(registry: CollectorRegistry) -> None:
@@ -65,6 +59,7 @@ def test_metrics_keep_to_prometheus_conventions(promtool: str, fill: Callable[[C
     disable_created_metrics()  # type: ignore[no-untyped-call]  # as the server of the metrics does
     registry = CollectorRegistry()
     fill(registry)
+    ProcessCollector(registry=registry)
     page = generate_latest(registry)
     assert page.count(b"# HELP fraud_filter_") > 2
     checked = _check(promtool, page)

@@ -7,11 +7,16 @@ from collections.abc import Hashable
 import pytest
 
 from fraud_filter.config import ModeName
+from fraud_filter.executors import Executor
 from fraud_filter.modes import MODES
 from fraud_filter.pulse import Pulse
 from fraud_filter.watchdog import WARM_UP_S, Verdict, Watchdog
 
 PATIENCE_S = 60
+
+
+def _executor(cores: int) -> Executor:
+    return Executor("0", cores, active_tasks=0, completed_tasks=0, failed_tasks=0, gc_s=0, peak_bytes={})
 
 
 class Scene:
@@ -47,7 +52,7 @@ class Scene:
             if work:
                 self.work = self.now
             if self.answers:
-                self._pulse = Pulse(self.now, self.slots, self.work)
+                self._pulse = Pulse(self.now, (_executor(self.slots),), self.work)
             verdict = self.dog.look(self.now, self.committed, self.latest, self._pulse)
             if verdict.trouble:
                 break

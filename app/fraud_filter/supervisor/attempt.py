@@ -15,9 +15,9 @@ from fraud_filter import preflight, rule_check, session
 from fraud_filter.checkpoint.startup import prepare_checkpoint
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.executors import count_slots
 from fraud_filter.monitor import Monitor
 from fraud_filter.progress import CheckpointReader
-from fraud_filter.slots import count_slots
 from fraud_filter.supervisor.failures import DataLossError, RestartableError, explain_failure
 from fraud_filter.supervisor.java import Java
 from fraud_filter.supervisor.losses import check_losses

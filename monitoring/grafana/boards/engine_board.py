@@ -6,7 +6,6 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard
 from parts import CHOSEN, GREEN, HEIGHT, RED, ask, board, lines, number, row
 
 _PHASE = "fraud_filter_phase_duration_seconds"
-_EXECUTOR = 'executor_id!="driver"'
 
 
 def build() -> Dashboard:
@@ -136,9 +135,9 @@ def _slots(made: Dashboard) -> None:
         )
     )
     for title, description, expr in (
-        ("Workers", "Workers that the Spark master knows as alive.", "metrics_master_aliveWorkers_Value"),
-        ("Waiting applications", "Applications that wait for cores.", "metrics_master_waitingApps_Value"),
-        ("Free cores", "Cores that the workers declare and nobody uses.", "sum(metrics_worker_coresFree_Value)"),
+        ("Workers", "Workers that the Spark master knows as alive.", "spark_master_alive_workers"),
+        ("Waiting applications", "Applications that wait for cores.", "spark_master_waiting_applications"),
+        ("Free cores", "Cores that the workers declare and nobody uses.", 'sum(spark_worker_cores{state="Free"})'),
     ):
         made.with_panel(number(title, description, "task-slots-and-executors", expr, unit="none", height=HEIGHT))
     made.with_panel(
@@ -149,7 +148,7 @@ def _slots(made: Dashboard) -> None:
             "task-slots-and-executors",
             ask(f"fraud_filter_task_slots_needed{{{CHOSEN}}}", "needed, {{mode}}"),
             ask(f"fraud_filter_task_slots_granted{{{CHOSEN}}}", "granted, {{mode}}"),
-            ask(f"sum(metrics_executor_activeTasks{{{_EXECUTOR}}})", "running tasks"),
+            ask(f"sum(fraud_filter_executor_active_tasks{{{CHOSEN}}})", "running tasks"),
             unit="none",
         )
     )
@@ -163,8 +162,8 @@ def _executors(made: Dashboard) -> None:
             "Executors that the driver knows. One that was lost stays for a while: Spark waits two minutes for a sign "
             "of it.",
             "task-slots-and-executors",
-            ask(f"count(metrics_executor_totalCores{{{_EXECUTOR}}})", "executors"),
-            ask(f"sum(metrics_executor_totalCores{{{_EXECUTOR}}})", "their cores"),
+            ask(f"count(fraud_filter_executor_cores{{{CHOSEN}}})", "executors"),
+            ask(f"sum(fraud_filter_executor_cores{{{CHOSEN}}})", "their cores"),
             unit="none",
         )
     )
@@ -175,12 +174,8 @@ def _executors(made: Dashboard) -> None:
             "a task that ends is the end of a batch or of the query.",
             "task-slots-and-executors",
             ask(
-                f"sum by (executor_id) (rate(metrics_executor_completedTasks_total{{{_EXECUTOR}}}[$__rate_interval]))",
-                "completed, executor {{executor_id}}",
-            ),
-            ask(
-                f"sum by (executor_id) (rate(metrics_executor_failedTasks_total{{{_EXECUTOR}}}[$__rate_interval]))",
-                "failed, executor {{executor_id}}",
+                f"sum by (executor, outcome) (rate(fraud_filter_executor_tasks_total{{{CHOSEN}}}[$__rate_interval]))",
+                "{{outcome}}, executor {{executor}}",
             ),
             unit="cps",
         )
@@ -190,9 +185,9 @@ def _executors(made: Dashboard) -> None:
             "Jobs and stages of the driver",
             "What the driver's scheduler runs now, and the stages that failed since its start.",
             "task-slots-and-executors",
-            ask("metrics_fraud_filter_driver_DAGScheduler_job_activeJobs_Value", "running jobs"),
-            ask("metrics_fraud_filter_driver_DAGScheduler_stage_waitingStages_Value", "waiting stages"),
-            ask("metrics_fraud_filter_driver_DAGScheduler_stage_failedStages_Value", "failed stages"),
+            ask("spark_driver_active_jobs", "running jobs"),
+            ask('spark_driver_stages{state="waiting"}', "waiting stages"),
+            ask('spark_driver_stages{state="failed"}', "failed stages"),
             unit="none",
         )
     )
@@ -202,11 +197,8 @@ def _executors(made: Dashboard) -> None:
             "Spark's events that wait for their listeners, and those that were dropped because too many waited: then "
             "progress figures are incomplete.",
             "task-slots-and-executors",
-            ask("metrics_fraud_filter_driver_LiveListenerBus_queue_streams_size_Value", "waiting"),
-            ask(
-                "rate(metrics_fraud_filter_driver_LiveListenerBus_queue_streams_numDroppedEvents_Count[$__rate_interval])",
-                "dropped a second",
-            ),
+            ask('spark_driver_waiting_events{queue="streams"}', "waiting"),
+            ask('rate(spark_driver_dropped_events_total{queue="streams"}[$__rate_interval])', "dropped a second"),
             unit="short",
         )
     )

@@ -112,9 +112,7 @@ def _java(made: Dashboard) -> None:
             "Heap in use",
             "Of the broker, the Spark master, the workers and the driver. A saw is well; a floor that rises is a leak.",
             "memory-and-collections",
-            ask('sum by (job) (jvm_memory_used_bytes{area="heap"})', "{{job}}"),
-            ask("metrics_jvm_heap_used_Value", "{{job}} {{instance}}"),
-            ask("metrics_fraud_filter_driver_jvm_heap_used_Value", "driver"),
+            ask('jvm_memory_used_bytes{area="heap"}', "{{job}} {{instance}}"),
             unit="bytes",
         )
     )
@@ -123,8 +121,7 @@ def _java(made: Dashboard) -> None:
             "Heap of the executors",
             "The highest that each executor has used; Spark reports peaks. The limit is SPARK_EXECUTOR_MEMORY.",
             "memory-and-collections",
-            ask('metrics_executor_JVMHeapMemory_bytes{executor_id!="driver"}', "heap, executor {{executor_id}}"),
-            ask('metrics_executor_JVMOffHeapMemory_bytes{executor_id!="driver"}', "off heap, executor {{executor_id}}"),
+            ask("fraud_filter_executor_peak_memory_bytes", "{{area}}, executor {{executor}}"),
             unit="bytes",
         )
     )
@@ -134,22 +131,16 @@ def _java(made: Dashboard) -> None:
             "Share of the time that garbage collections take. Each pause is in the latency of all that arrives in it.",
             "memory-and-collections",
             ask("sum by (job) (rate(jvm_gc_collection_seconds_sum[$__rate_interval]))", "{{job}}"),
-            ask(
-                "sum by (executor_id) (rate(metrics_executor_MinorGCTime_seconds_total[$__rate_interval])"
-                " + rate(metrics_executor_MajorGCTime_seconds_total[$__rate_interval]))",
-                "executor {{executor_id}}",
-            ),
+            ask("rate(fraud_filter_executor_gc_seconds_total[$__rate_interval])", "executor {{executor}}"),
             unit="percentunit",
         )
     )
     made.with_panel(
         lines(
             "Collections",
-            "Garbage collections a second, small and large.",
+            "Garbage collections a second, by kind.",
             "memory-and-collections",
             ask("sum by (job, gc) (rate(jvm_gc_collection_seconds_count[$__rate_interval]))", "{{job}} {{gc}}"),
-            ask("rate(metrics_executor_MinorGCCount_total[$__rate_interval])", "executor {{executor_id}}, small"),
-            ask("rate(metrics_executor_MajorGCCount_total[$__rate_interval])", "executor {{executor_id}}, large"),
             unit="cps",
         )
     )
@@ -160,10 +151,10 @@ def _processes(made: Dashboard) -> None:
     made.with_panel(
         lines(
             "CPU",
-            "Cores that each process uses. The driver's is Java's alone. Executors do not report theirs.",
+            "Cores that each process uses; spark-driver is Java beside the filter's own program. Executors do not report "
+            "theirs.",
             "cpu",
-            ask("rate(process_cpu_seconds_total[$__rate_interval])", "{{job}}"),
-            ask("rate(metrics_fraud_filter_driver_JVMCPU_jvmCpuTime_Value[$__rate_interval]) / 1e9", "driver"),
+            ask("rate(process_cpu_seconds_total[$__rate_interval])", "{{job}} {{instance}}"),
             unit="cores",
         )
     )
@@ -172,7 +163,7 @@ def _processes(made: Dashboard) -> None:
             "Resident memory",
             "Memory that each process has in RAM; the containers' limits are the *_MEM_LIMIT of .env.",
             "memory-and-collections",
-            ask("process_resident_memory_bytes", "{{job}}"),
+            ask("process_resident_memory_bytes", "{{job}} {{instance}}"),
             unit="bytes",
         )
     )
