@@ -101,15 +101,15 @@ def _run(scene: _Scene, mode: ModeName, say: Say) -> CatchUp:
     result, memory = CatchUp(mode, records_between(start, waiting)), PeakMemory(run.child)
     say(f"{mode}: starting with {result.records:,} payments to work off")
     try:
-        with Probe(own) as probe, _generator(own, live, scene.workspace.logs / f"live-{mode}.log") as generator:
-            with run.child:
-                result = _catch_up(result, memory, run.child, probe, waiting, (scene.broker, generator))
-                generator.stop()
-                end = scene.topic.end_offsets()
-                scene.topic.mark_end()
-                _await(lambda: _is_past(probe, end), _START_S, run.child, (scene.broker,))
-                if run.stop("clean") != 0:
-                    raise FraudFilterError(f"{run.child.name} did not stop cleanly: exit code {run.child.returncode}")
+        generator = _generator(own, live, scene.workspace.logs / f"live-{mode}.log")
+        with Probe(own) as probe, generator, run.child:
+            result = _catch_up(result, memory, run.child, probe, waiting, (scene.broker, generator))
+            generator.stop()
+            end = scene.topic.end_offsets()
+            scene.topic.mark_end()
+            _await(lambda: _is_past(probe, end), _START_S, run.child, (scene.broker,))
+            if run.stop("clean") != 0:
+                raise FraudFilterError(f"{run.child.name} did not stop cleanly: exit code {run.child.returncode}")
         found = audit(own, start=start, end=end, settle_s=_SETTLE_S)
         result = replace(result, lost=found.lost, duplicated=found.duplicated, unexpected=found.unexpected)
     except FraudFilterError as error:
