@@ -151,7 +151,7 @@ def _processes(made: Dashboard) -> None:
     made.with_panel(
         lines(
             "CPU",
-            "Cores that each process uses; spark-driver is Java beside the filter's own program. Executors do not tell.",
+            "Cores that each process uses; spark-driver is Java in the filter's container. Executors do not tell.",
             "cpu",
             ask("rate(process_cpu_seconds_total[$__rate_interval])", "{{job}} {{instance}}"),
             unit="cores",
