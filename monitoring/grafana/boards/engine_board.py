@@ -137,7 +137,7 @@ def _slots(made: Dashboard) -> None:
     for title, description, expr in (
         ("Workers", "Workers that the Spark master knows as alive.", "spark_master_alive_workers"),
         ("Waiting applications", "Applications that wait for cores.", "spark_master_waiting_applications"),
-        ("Free cores", "Cores that the workers declare and nobody uses.", 'sum(spark_worker_cores{state="Free"})'),
+        ("Free cores", "Cores that the workers declare and nobody uses.", 'sum(spark_worker_cores{state="free"})'),
     ):
         made.with_panel(number(title, description, "task-slots-and-executors", expr, unit="none", height=HEIGHT))
     made.with_panel(
