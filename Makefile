@@ -48,14 +48,18 @@ audit: $(READY) ## Compare what the stack wrote with what it should have written
 base: ## Make the images' base image anew from Debian's packages
 	app/base --make
 
+# Two at a time, each with a broker and a Spark of its own: most tests wait more than they work.
+SIDE_BY_SIDE := --numprocesses 2 --dist worksteal
+
 test: $(READY) ## Run all tests
-	$(BIN)/pytest
+	$(BIN)/pytest tests/unit tests/embedded $(SIDE_BY_SIDE)
+	$(BIN)/pytest tests/integration
 
 test-unit: $(READY) ## Run the tests that need neither Kafka nor Spark
-	$(BIN)/pytest tests/unit
+	$(BIN)/pytest tests/unit $(SIDE_BY_SIDE)
 
 test-embedded: $(READY) ## Run the tests on a real Kafka and a real Spark
-	$(BIN)/pytest tests/embedded
+	$(BIN)/pytest tests/embedded $(SIDE_BY_SIDE)
 
 test-integration: $(READY) ## Run the tests on the Compose stack; needs a Docker Engine
 	$(BIN)/pytest tests/integration
