@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import SecretStr
-
-from fraud_filter.config import ModeName, Settings, env_name
+from fraud_filter.config import ModeName, Settings
 from fraud_filter.demo.plan import DemoPlan
 from fraud_filter.embedded.processes import Child
+from fraud_filter.embedded.programs import environment, verb
 from fraud_filter.embedded.workspace import Workspace
 
 #: The generator is told to stop; this is its limit should nobody do so, in seconds beyond the planned ones.
@@ -52,7 +50,7 @@ def filter_program(
     # What Spark keeps on disk goes where it is removed even when Spark has to be killed.
     env = {**environment(own), "JAVA_HOME": str(java_home), "SPARK_LOCAL_DIRS": str(workspace.path / "spark")}
     log = workspace.logs / f"filter-{mode}.log"
-    return Child(f"the filter in {mode} mode", _verb("run"), log=log, env=env)
+    return Child(f"the filter in {mode} mode", verb("run"), log=log, env=env)
 
 
 def generator_program(settings: Settings, plan: DemoPlan, mode: ModeName, workspace: Workspace) -> Child:
@@ -64,23 +62,6 @@ def generator_program(settings: Settings, plan: DemoPlan, mode: ModeName, worksp
         "--malformed-share": f"{plan.malformed_share:.10g}",
         "--seed": str(plan.seed),
     }
-    argv = [*_verb("generate"), *(word for pair in arguments.items() for word in pair)]
+    argv = [*verb("generate"), *(word for pair in arguments.items() for word in pair)]
     log = workspace.logs / f"generator-{mode}.log"
     return Child("the payment generator", argv, log=log, env=environment(settings))
-
-
-def environment(settings: Settings) -> dict[str, str]:
-    """The settings as environment variables, so that a child runs with exactly these; no secrets."""
-    values = settings.model_dump(mode="json")
-    return {
-        "PYTHONUNBUFFERED": "1",
-        **{
-            env_name(name): value if isinstance(value, str) else json.dumps(value)
-            for name, value in values.items()
-            if not isinstance(getattr(settings, name), SecretStr)
-        },
-    }
-
-
-def _verb(name: str) -> list[str]:
-    return [sys.executable, "-m", "fraud_filter", name]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -12,8 +11,8 @@ from pathlib import Path
 import psutil
 
 from fraud_filter.config import ModeName, Settings
-from fraud_filter.demo.programs import environment
 from fraud_filter.embedded.processes import Child
+from fraud_filter.embedded.programs import environment, verb
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.transitions.result import StopKind
 
@@ -44,11 +43,10 @@ class FilterRun:
             }
         )
         scratch = {"JAVA_HOME": str(java_home), "SPARK_LOCAL_DIRS": str(workspace.path / "spark")}
-        argv = [sys.executable, "-m", "fraud_filter", "run"]
         log = workspace.logs / f"{name}.log"
         self._timeout_s = own.stop_timeout_s + _MARGIN_S
         self.mode = mode
-        self.child = Child(f"the filter in {mode} mode", argv, log=log, env={**environment(own), **scratch})
+        self.child = Child(f"the filter in {mode} mode", verb("run"), log=log, env={**environment(own), **scratch})
 
     def stop(self, kind: StopKind) -> int | None:
         """Stops it by SIGTERM, or kills all its processes at one moment; returns the exit code."""

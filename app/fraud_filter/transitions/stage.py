@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from fraud_filter.config import Settings
-from fraud_filter.demo.input_topic import open_input
-from fraud_filter.demo.programs import environment
 from fraud_filter.embedded.broker import Broker
 from fraud_filter.embedded.jars import KAFKA_LOCK, SPARK_LOCK, resolve_jars
 from fraud_filter.embedded.java import require_java
 from fraud_filter.embedded.processes import Child, stop_signals
+from fraud_filter.embedded.programs import environment, verb
 from fraud_filter.embedded.workspace import Workspace
+from fraud_filter.input_topic import open_input
 from fraud_filter.probe import Probe
 from fraud_filter.topics import create_topics
 from fraud_filter.transitions.result import StopKind, Transition
@@ -71,5 +70,5 @@ def _settings(settings: Settings, address: str) -> Settings:
 
 def _generator(settings: Settings, rate: float, workspace: Workspace) -> Child:
     arguments = ("--rate", f"{rate:.10g}", "--seconds", str(_LIMIT_S), "--flagged-share", "0.5")
-    argv = [sys.executable, "-m", "fraud_filter", "generate", *arguments, "--malformed-share", "0.01"]
+    argv = [*verb("generate"), *arguments, "--malformed-share", "0.01"]
     return Child("the payment generator", argv, log=workspace.logs / "generator.log", env=environment(settings))
