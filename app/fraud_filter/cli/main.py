@@ -27,6 +27,7 @@ VERBS = {
     "checkpoint": ("checkpoint", "Look into a checkpoint, or make another mode start from it."),
     "config": ("config", "Print the effective configuration."),
     "demo": ("demo", "Run every mode in turn on an embedded Kafka and Spark, and report."),
+    "bench": ("bench", "Set modes, a plain client and Flink side by side under load: latency, cost, audit."),
     "transitions": ("transitions", "Change the mode in every way under load on an embedded stack, and audit."),
     "stack": ("stack", "Run an embedded Kafka broker on this machine until it is stopped."),
 }

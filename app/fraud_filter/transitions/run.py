@@ -90,9 +90,8 @@ class Leg:
     def _run(self, mode: ModeName) -> FilterRun:
         self._runs += 1
         scene = self._scene
-        checkpoint = scene.workspace.path / self._name
         name = f"{self._name}-{self._runs:02}-{mode}"
-        run = FilterRun(scene.settings, mode, checkpoint, self._start, scene.workspace, name, scene.java_home)
+        run = FilterRun(scene.settings, mode, self._name, self._start, scene.workspace, name, scene.java_home)
         run.child.start()
         return run
 
