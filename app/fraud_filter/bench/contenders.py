@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
-from pathlib import Path
 
 from confluent_kafka import libversion
 
-from fraud_filter.bench.names import FLOOR, MODE_NAMES
-from fraud_filter.config import ModeName, Settings
+from fraud_filter.bench.flink import program as flink
+from fraud_filter.bench.launch import Launch
+from fraud_filter.bench.names import FLINK, FLOOR, MODE_NAMES
+from fraud_filter.config import ModeName
 from fraud_filter.embedded.processes import Child
 from fraud_filter.embedded.programs import environment, filter_program
-from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.errors import UsageError
-
-
-@dataclass(frozen=True)
-class Launch:
-    """What a contender is started with: settings that name the broker and the topics, and `name`, of this start."""
-
-    settings: Settings
-    start: Mapping[int, int]
-    workspace: Workspace
-    java_home: Path
-    name: str
 
 
 @dataclass(frozen=True)
@@ -63,6 +52,7 @@ def _floor_versions() -> dict[str, str]:
 REGISTRY: dict[str, Contender] = {
     **{mode: Contender(partial(_mode, mode)) for mode in MODE_NAMES},
     FLOOR: Contender(_floor, _floor_versions),
+    FLINK: Contender(flink.program, flink.versions, flink.lacks),
 }
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fraud_filter.audit import audit
-from fraud_filter.bench.contenders import REGISTRY, Launch
+from fraud_filter.bench.contenders import REGISTRY
 from fraud_filter.bench.drain import RejectedTail, follow_rejected
 from fraud_filter.bench.evaluate import evaluate
+from fraud_filter.bench.launch import Launch
 from fraud_filter.bench.plan import DRIFT, BenchPlan
 from fraud_filter.bench.readback import Readback
 from fraud_filter.bench.result import RateResult, StartResult
