@@ -1,7 +1,7 @@
 # Entry points; `make` lists them. What they do is in fraud-filter (app/fraud_filter) and in the scripts called here.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench bench-flink transitions stack up down status report logs switch audit base test test-unit test-embedded test-integration lint fmt lock dashboards doctor clean
+.PHONY: help demo bench bench-compare bench-flink transitions stack up down status report logs switch audit base test test-unit test-embedded test-integration lint fmt lock dashboards doctor clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -19,6 +19,9 @@ demo: $(READY) ## Run every mode on an embedded Kafka and Spark, and report; MOD
 
 bench: $(READY) ## Set the modes, a plain client and Flink side by side under load; RATES=100 ROUNDS=1 SECONDS=10 CONTENDERS=real-time,floor OUTPUT=DIR narrow it
 	$(BIN)/fraud-filter bench $(call given,CONTENDERS,contenders) $(call given,MODES,contenders) $(call given,RATES,rates) $(call given,ROUNDS,rounds) $(call given,SECONDS,seconds) $(call given,OUTPUT,output)
+
+bench-compare: $(READY) ## Show two reports of make bench side by side: A=old/bench-report.json B=bench-report.json
+	@$(BIN)/fraud-filter bench-compare "$(A)" "$(B)"
 
 bench-flink: $(FLINK_READY) ## Install Apache Flink for make bench in a virtual environment of its own: 800 MB, Python 3.11
 

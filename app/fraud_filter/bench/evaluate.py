@@ -11,8 +11,9 @@ from hdrh.histogram import HdrHistogram
 from fraud_filter.bench.percentiles import PERCENTILES, counted, summarise
 from fraud_filter.bench.plan import BenchPlan
 from fraud_filter.bench.readback import Payments
-from fraud_filter.bench.result import RateResult, Second
+from fraud_filter.bench.result import RateResult
 from fraud_filter.bench.sampler import Sampler
+from fraud_filter.latency import Second
 
 #: One microsecond to one hour, three digits.
 _DUE_RANGE = (1, 3_600_000_000, 3)

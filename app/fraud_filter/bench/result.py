@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fraud_filter.latency import Second
+
 #: A contender whose last decision comes more than this many seconds after the last payment has fallen behind.
 #: Micro-batches are up to one second behind when all is well.
 BEHIND_S = 2.0
-
-
-@dataclass(frozen=True)
-class Second:
-    """One second of a measurement, counted from 1: append to append; None when nothing was decided."""
-
-    second: int
-    decisions: int
-    p50_ms: float | None
-    max_ms: float | None
 
 
 @dataclass(frozen=True)
