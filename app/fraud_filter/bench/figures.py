@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from fraud_filter.bench.names import CONTENDERS
 from fraud_filter.bench.percentiles import PERCENTILES, grouped_percentile
@@ -84,6 +84,9 @@ def cost(results: Results) -> Figure | None:
         axes.bar_label(bars, [rounded(value) for value in values], fontsize=8, padding=2, rotation=90)
     axes.set_yscale("log")
     axes.margins(y=0.18)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: rounded(seconds)))
     axes.set_ylabel("CPU seconds per 1,000 payments")
     axes.set_xticks(range(len(rates)), [f"{rate:,g}/s" for rate in rates])
     axes.tick_params(length=0)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from fraud_filter.bench.contenders import REGISTRY
+from fraud_filter.bench.names import FLOOR
 from fraud_filter.bench.plan import DRIFT, BenchPlan
 from fraud_filter.bench.report import BenchReport
 from fraud_filter.bench.result import StartResult
@@ -16,6 +18,7 @@ from fraud_filter.embedded.java import require_java
 from fraud_filter.embedded.processes import stop_signals
 from fraud_filter.embedded.programs import on_this_machine
 from fraud_filter.embedded.workspace import Workspace
+from fraud_filter.errors import FraudFilterError
 from fraud_filter.machine import describe_machine, describe_versions, java_version, kafka_version
 from fraud_filter.pages.numbers import format_number
 
@@ -51,6 +54,7 @@ def run_bench(plan: BenchPlan, settings: Settings, say: Say) -> BenchReport:
         with Broker(workspace, java_home=java_home, jars=jars) as broker:
             own = on_this_machine(settings, broker.address, slots=max(8, plan.partitions + 2))
             stage = Stage(plan, own, workspace, java_home, broker.child, say)
+            _warm_up_broker(stage)
             for number in range(1, plan.rounds + 1):
                 for name in plan.order(number):
                     starts.append(Start(stage, name, number).run())
@@ -67,6 +71,18 @@ def run_bench(plan: BenchPlan, settings: Settings, say: Say) -> BenchReport:
         if not report.ok:
             workspace.keep_logs()
     return report
+
+
+def _warm_up_broker(stage: Stage) -> None:
+    """A start of the floor without rates, so that the first contender does not meet a cold broker.
+
+    Raises:
+        FraudFilterError: it failed.
+    """
+    stage.say("warming up the broker")
+    warmed = Start(replace(stage, plan=replace(stage.plan, rates=())), FLOOR, 0).run()
+    if warmed.error:
+        raise FraudFilterError(f"the broker could not be warmed up: {warmed.error}")
 
 
 def _describe(start: StartResult) -> list[str]:
