@@ -20,18 +20,8 @@ from fraud_filter.embedded.programs import on_this_machine
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.machine import describe_machine, describe_versions, java_version, kafka_version
+from fraud_filter.modes import KNOBS
 from fraud_filter.pages.numbers import format_number
-
-#: Settings that decide how fast a mode is.
-_KNOBS = (
-    "spark_master",
-    "micro_batch_interval",
-    "async_progress_interval_ms",
-    "continuous_interval",
-    "continuous_fetch_max_wait_ms",
-    "real_time_duration",
-    "linger_ms",
-)
 
 
 def run_bench(plan: BenchPlan, settings: Settings, say: Say) -> BenchReport:
@@ -111,4 +101,4 @@ def _describe_settings(plan: BenchPlan, settings: Settings) -> dict[str, str | i
         "malformed_share": plan.malformed_share,
         "seed": plan.seed,
     }
-    return planned | {knob: getattr(settings, knob) for knob in _KNOBS}
+    return planned | {knob: getattr(settings, knob) for knob in ("spark_master", *KNOBS)}

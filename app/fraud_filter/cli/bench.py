@@ -11,6 +11,7 @@ import click
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
+from fraud_filter.modes import KNOBS
 
 #: Columns of the final table where no terminal tells its width.
 _LOG_WIDTH = 140
@@ -33,14 +34,7 @@ _LOG_WIDTH = 140
     metavar="DIR",
     help="where bench-report.html, bench-report.json and the plots go  [.]",
 )
-@settings_options(
-    "micro_batch_interval",
-    "async_progress_interval_ms",
-    "continuous_interval",
-    "continuous_fetch_max_wait_ms",
-    "real_time_duration",
-    "linger_ms",
-)
+@settings_options(*KNOBS)
 def command(settings: Settings, contenders: str, rates: str, **arguments: Any) -> int:
     """Set the four modes, a plain client and Apache Flink side by side: latency, cost, audit, at several rates.
 

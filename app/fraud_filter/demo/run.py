@@ -24,19 +24,9 @@ from fraud_filter.embedded.java import require_java
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.input_topic import open_input
 from fraud_filter.machine import describe_machine, describe_versions, java_version, kafka_version
+from fraud_filter.modes import KNOBS
 from fraud_filter.probe import Probe
 from fraud_filter.topics import create_topics
-
-#: Settings that decide how fast a mode is: they stand in the report beside the plan.
-_KNOBS = (
-    "spark_master",
-    "micro_batch_interval",
-    "async_progress_interval_ms",
-    "continuous_interval",
-    "continuous_fetch_max_wait_ms",
-    "real_time_duration",
-    "linger_ms",
-)
 
 
 def run_demo(plan: DemoPlan, settings: Settings, console: Console) -> DemoReport:
@@ -109,7 +99,7 @@ def _describe_settings(plan: DemoPlan, settings: Settings) -> dict[str, str | in
         "malformed_share": plan.malformed_share,
         "seed": plan.seed,
     }
-    return planned | {knob: getattr(settings, knob) for knob in _KNOBS}
+    return planned | {knob: getattr(settings, knob) for knob in ("spark_master", *KNOBS)}
 
 
 @contextmanager
