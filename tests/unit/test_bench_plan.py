@@ -26,6 +26,11 @@ def test_each_round_begins_with_another_contender() -> None:
     ]
 
 
+def test_the_lowest_rate_is_measured_three_times_as_long() -> None:
+    plan = BenchPlan(contenders=("floor",), rates=(100, 1000), seconds=30)
+    assert (plan.seconds_at(100), plan.seconds_at(1000)) == (30, 10)
+
+
 def test_rates_run_in_ascending_order() -> None:
     assert parse_rates("5000, 100,1000") == (100, 1000, 5000)
 
@@ -54,7 +59,7 @@ def test_without_names_all_run_that_can() -> None:
     ("changes", "argument"),
     [
         ({"seconds": 0}, "--seconds"),
-        ({"seconds": 0.5}, "--seconds"),
+        ({"seconds": 2.9}, "--seconds"),
         ({"warmup_s": -1}, "--warmup"),
         ({"settle_s": float("nan")}, "--settle"),
         ({"warmup_rate": 0}, "--warmup-rate"),

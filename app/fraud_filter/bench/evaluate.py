@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,7 +30,8 @@ def evaluate(plan: BenchPlan, rate: float, payments: Payments, sampler: Sampler)
         sampler: which has watched the programs meanwhile, the contender under that name.
     """
     began_us = int(payments.due_us.min()) + round(plan.settle_s * 1e6)
-    ended_us = began_us + round(plan.seconds * 1e6)
+    seconds = plan.seconds_at(rate)
+    ended_us = began_us + round(seconds * 1e6)
     measured = payments.select((payments.due_us >= began_us) & (payments.due_us < ended_us))
     decided = measured.select(measured.decided_ms > 0)
     latency_ms = np.maximum(decided.decided_ms - decided.appended_ms, 0)
@@ -48,7 +50,7 @@ def evaluate(plan: BenchPlan, rate: float, payments: Payments, sampler: Sampler)
         due=due,
         append_ms=append_ms,
         due_us_hdr=encoded,
-        timeline=tuple(_seconds(plan, began_us, decided.due_us, latency_ms)),
+        timeline=tuple(_seconds(seconds, began_us, decided.due_us, latency_ms)),
         cpu_s=spans,
         rss_mib=sampler.peak_rss_mib("contender"),
         lag=lag,
@@ -84,10 +86,10 @@ def _backlog(payments: Payments) -> tuple[int, float]:
     return len(late), float(late.max() - end_ms) / 1000 if len(late) else 0.0
 
 
-def _seconds(plan: BenchPlan, began_us: int, due_us: Any, latency_ms: Any) -> list[Second]:
+def _seconds(seconds: float, began_us: int, due_us: Any, latency_ms: Any) -> list[Second]:
     found = []
     number = (due_us - began_us) // 1_000_000
-    for second in range(int(plan.seconds)):
+    for second in range(math.ceil(seconds)):
         counts = counted(latency_ms[number == second])
         figures = summarise(counts)
         found.append(Second(second + 1, sum(counts.values()), figures["p50_ms"], figures["max_ms"]))

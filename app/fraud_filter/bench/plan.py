@@ -20,8 +20,8 @@ DRIFT = 0.997
 class BenchPlan:
     """One bench. Times are in seconds, rates in payments per second, shares are parts of 1.
 
-    `seconds` are measured at each rate of each round, after `settle_s` that are left out; `warmup_s` at `warmup_rate`
-    come before, once for each start of a contender.
+    `seconds` are measured at the lowest rate of each round, a third of them at the others, which have more payments;
+    before each rate `settle_s` are left out, and `warmup_s` at `warmup_rate` once for each start of a contender.
 
     Raises:
         UsageError: a value is not accepted; the message names the argument, the value and what to give.
@@ -30,7 +30,7 @@ class BenchPlan:
     contenders: tuple[str, ...]
     rates: tuple[float, ...] = (100, 1000, 5000)
     rounds: int = 3
-    seconds: float = 20
+    seconds: float = 30
     settle_s: float = 2
     warmup_s: float = 12
     warmup_rate: float = 1000
@@ -51,8 +51,12 @@ class BenchPlan:
         for name, count in (("rounds", self.rounds), ("partitions", self.partitions)):
             if not 1 <= count <= 64:
                 raise UsageError(f"argument --{name}: {count} is not accepted: give a whole number from 1 to 64")
-        if self.seconds < 1:
-            raise UsageError(f"argument --seconds: {self.seconds:g} is not accepted: give 1 or more")
+        if self.seconds < 3:
+            raise UsageError(f"argument --seconds: {self.seconds:g} is not accepted: give 3 or more")
+
+    def seconds_at(self, rate: float) -> float:
+        """The seconds that are measured at a rate."""
+        return self.seconds if rate == min(self.rates) else self.seconds / 3
 
     def order(self, number: int) -> tuple[str, ...]:
         """The contenders in the order of round `number` (from 1): each round begins with another one."""

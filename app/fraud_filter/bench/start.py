@@ -131,7 +131,7 @@ class Start:
         """One rate: the settling and the measured seconds, until all of it is decided."""
         self._stage.say(f"round {self._round}, {self._name}: {rate:g} payments/s")
         start = topic.end_offsets()
-        seconds = self._plan.settle_s + self._plan.seconds
+        seconds = self._plan.settle_s + self._plan.seconds_at(rate)
         sampler, end = self._send(contender, rate, seconds, topic, tail)
         return _Segment(rate, start, end, sampler)
 

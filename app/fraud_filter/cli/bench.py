@@ -21,7 +21,7 @@ _LOG_WIDTH = 140
 @click.option("--contenders", "--modes", default="", metavar="A,B", help="who runs  [all that can run here]")
 @click.option("--rates", default="100,1000,5000", show_default=True, metavar="N,N", help="payments per second")
 @click.option("--rounds", default=3, show_default=True, help="how often each contender is started")
-@click.option("--seconds", default=20.0, show_default=True, help="seconds measured at each rate")
+@click.option("--seconds", default=30.0, show_default=True, help="measured at the lowest rate; a third at the others")
 @click.option("--settle", "settle_s", default=2.0, show_default=True, help="seconds left out at each rate")
 @click.option("--warmup", "warmup_s", default=12.0, show_default=True, help="seconds left out after each start")
 @click.option("--warmup-rate", default=1000.0, show_default=True, help="payments per second while warming up")
