@@ -1,10 +1,12 @@
 # Entry points; `make` lists them. What they do is in fraud-filter (app/fraud_filter) and in the scripts called here.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo transitions backlog stack up down status report logs switch audit base test test-unit test-embedded test-integration lint fmt lock dashboards doctor clean
+.PHONY: help demo bench bench-compare bench-flink transitions backlog stack up down status report logs switch audit base test test-unit test-embedded test-integration lint fmt lock dashboards doctor clean
 
 BIN := .venv/bin
 READY := .venv/.ready
+FLINK_READY := .venv-flink/.ready
+FLINK_LOCK := app/fraud_filter/bench/flink/requirements.lock
 
 # A variable becomes an option when it stands on make's command line; SECONDS, say, may be in the environment as well.
 given = $(if $(filter command,$(firstword $(origin $(1)))),--$(2) "$($(1))")
@@ -14,6 +16,14 @@ help: ## List the targets
 
 demo: $(READY) ## Run every mode on an embedded Kafka and Spark, and report; MODES=continuous SECONDS=20 RATE=500 narrow it
 	$(BIN)/fraud-filter demo $(call given,MODES,modes) $(call given,SECONDS,seconds) $(call given,RATE,rate)
+
+bench: $(READY) ## Set the modes, a plain client and Flink side by side under load; RATES=100 ROUNDS=1 SECONDS=10 CONTENDERS=real-time,floor OUTPUT=DIR narrow it
+	$(BIN)/fraud-filter bench $(call given,CONTENDERS,contenders) $(call given,MODES,contenders) $(call given,RATES,rates) $(call given,ROUNDS,rounds) $(call given,SECONDS,seconds) $(call given,OUTPUT,output)
+
+bench-compare: $(READY) ## Show two reports of make bench side by side: A=old/bench-report.json B=bench-report.json
+	@$(BIN)/fraud-filter bench-compare "$(A)" "$(B)"
+
+bench-flink: $(FLINK_READY) ## Install Apache Flink for make bench in a virtual environment of its own: 800 MB, Python 3.11
 
 transitions: $(READY) ## Change the mode in all 12 ways under load on an embedded stack, audit each, write transitions.json; STOP=kill ONLY=continuous:real-time
 	$(BIN)/fraud-filter transitions $(call given,STOP,stop) $(call given,ONLY,only) $(call given,RATE,rate) $(call given,SECONDS,seconds)
@@ -82,8 +92,13 @@ doctor: ## Say what this machine has and what it lacks
 
 clean: ## Remove the stack with its data, the virtual environment, caches and reports
 	@! docker info >/dev/null 2>&1 || [ ! -e .env ] || docker compose --profile grafana down --volumes --remove-orphans
-	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse demo-report.html demo-report.json report.html transitions.json backlog.json
+	rm -rf .venv .venv-flink .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse demo-report.html demo-report.json report.html transitions.json backlog.json bench-report.html bench-report.json bench-*.png
 	find app tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(READY): requirements.lock app/bootstrap
 	app/bootstrap $@
+
+$(FLINK_READY): $(READY) $(FLINK_LOCK)
+	$(BIN)/uv venv --quiet --clear --python 3.11 .venv-flink
+	$(BIN)/uv pip install --python .venv-flink --require-hashes --requirement $(FLINK_LOCK)
+	touch $@

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from hdrh.histogram import HdrHistogram
 
@@ -12,6 +14,16 @@ OBJECTIVE_MS = 20
 LIMIT_MS = 3_600_000
 #: Significant digits: exact to 1 ms up to 262 s, to 16 ms at one hour. The histogram takes 6 MB.
 _DIGITS = 5
+
+
+@dataclass(frozen=True)
+class Second:
+    """One second of a measurement: `second` counts from 1; latencies are None when nothing came out."""
+
+    second: int
+    decisions: int
+    p50_ms: float | None
+    max_ms: float | None
 
 
 class LatencyHistogram:

@@ -13,6 +13,16 @@ from fraud_filter.config import ModeName, Settings, SinkName, SourceName
 
 Options = Callable[[Settings], dict[str, str]]
 
+#: The settings that decide how fast a mode is: options of what measures modes, and part of its report.
+KNOBS = (
+    "micro_batch_interval",
+    "async_progress_interval_ms",
+    "continuous_interval",
+    "continuous_fetch_max_wait_ms",
+    "real_time_duration",
+    "linger_ms",
+)
+
 
 #: Continuous Processing, "Supported Queries": only map-like operations.
 _MAP_LIKE = frozenset({"Project", "Filter"})

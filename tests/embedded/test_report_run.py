@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from browser import browse, measure
 from fraud_filter.embedded.broker import Broker
 from fraud_filter.embedded.processes import Child
 from fraud_filter.errors import FraudFilterError, UsageError
@@ -231,43 +231,8 @@ def test_what_prometheus_refuses_is_told(recorded: Recorded) -> None:
     assert not isinstance(refused.value, UsageError)
 
 
-def _browse(page: Path, directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    browser = require_program("FRAUD_TEST_BROWSER", "chromium", "google-chrome", "chromium-browser")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={directory}", "--window-size=1100,3700"]
-    argv = [browser, *options, "--enable-logging=stderr", *words, page.as_uri()]
-    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=120)
-
-
-#: Runs in the browser: the size of each plot, and of what is wider than the page.
-MEASURE = """
-<script>
-addEventListener("load", () => {
-  const size = element => { const box = element.getBoundingClientRect(); return [box.width, box.height]; };
-  const told = {plots: [...document.querySelectorAll("figure svg")].map(size),
-                curves: [...document.querySelectorAll("figure svg")].map(svg => svg.querySelectorAll("path").length),
-                outside: [...document.querySelectorAll("figure svg text")].filter(text => {
-                  const box = text.getBoundingClientRect(), plot = text.ownerSVGElement.getBoundingClientRect();
-                  return box.left < plot.left || box.right > plot.right || box.top < plot.top ||
-                         box.bottom > plot.bottom;
-                }).map(text => text.textContent),
-                loaded: performance.getEntriesByType("resource").map(entry => entry.name),
-                wide: document.documentElement.scrollWidth > innerWidth};
-  document.title = JSON.stringify(told);
-  console.log("measured");
-});
-</script>
-"""
-
-
 def test_a_browser_shows_every_plot_without_a_complaint(page: Path, tmp_path: Path) -> None:
-    measured = tmp_path / "measured.html"
-    measured.write_text(page.read_text().replace("</body>", MEASURE + "</body>"))
-    shown = _browse(measured, tmp_path / "profile", "--dump-dom")
-    console = [line for line in shown.stderr.splitlines() if "CONSOLE" in line]
-    assert ["measured" in line for line in console] == [True], console  # the console is heard, and nothing else is said
-    title = re.search(r"<title>(.*?)</title>", shown.stdout, re.DOTALL)
-    assert title is not None
-    told = json.loads(title[1].replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">"))
+    told = measure(page, tmp_path)
     assert len(told["plots"]) == 6
     assert all(width > 800 and height > 200 for width, height in told["plots"]), told
     assert min(told["curves"]) > 5
@@ -275,6 +240,6 @@ def test_a_browser_shows_every_plot_without_a_complaint(page: Path, tmp_path: Pa
 
 
 def test_the_page_itself_has_no_console_message(page: Path, tmp_path: Path) -> None:
-    shown = _browse(page, tmp_path / "profile", f"--screenshot={tmp_path / 'page.png'}")
+    shown = browse(page, tmp_path / "profile", f"--screenshot={tmp_path / 'page.png'}")
     assert [line for line in shown.stderr.splitlines() if "CONSOLE" in line] == []
     assert (tmp_path / "page.png").stat().st_size > 50_000

@@ -7,7 +7,8 @@ from collections import Counter
 
 from fraud_filter.config import ModeName
 from fraud_filter.demo.plan import ALL_MODES
-from fraud_filter.demo.result import ModeResult, Second, quantile, second_between
+from fraud_filter.demo.result import ModeResult, quantile, second_between
+from fraud_filter.latency import Second
 from fraud_filter.modes import MODES
 
 #: mode -> median in ms, spread of the logarithm, share of stragglers, their median in ms

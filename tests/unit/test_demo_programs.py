@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from fraud_filter import config
-from fraud_filter.demo.input_topic import records_between
 from fraud_filter.demo.plan import DemoPlan
-from fraud_filter.demo.programs import demo_settings, environment, filter_program, generator_program
+from fraud_filter.demo.programs import demo_settings, filter_program, generator_program
+from fraud_filter.embedded.programs import environment
 from fraud_filter.embedded.workspace import Workspace
+from fraud_filter.input_topic import records_between
 
 
 @pytest.fixture(autouse=True)

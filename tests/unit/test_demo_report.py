@@ -13,11 +13,11 @@ import pytest
 
 from demo_sample import sample_result, sample_results
 from fraud_filter.demo.figures import percentile_svg, save_png, timeline_svg
-from fraud_filter.demo.machine import describe_machine, describe_versions
 from fraud_filter.demo.plan import ALL_MODES, DemoPlan
 from fraud_filter.demo.report import DemoReport, render_html, report_data, write_report
 from fraud_filter.demo.result import ModeResult
 from fraud_filter.errors import FraudFilterError
+from fraud_filter.machine import describe_machine, describe_versions
 from fraud_filter.pages.palette import COLOURS, MARKERS
 
 FAILED = ModeResult("continuous", error="the filter ended with exit code 1\n  <script>alert(1)</script>")
@@ -152,6 +152,6 @@ def test_the_same_results_give_the_same_plot() -> None:
 
 
 def test_every_mode_has_a_colour_and_a_marker_of_its_own() -> None:
-    assert list(COLOURS) == list(MARKERS) == list(ALL_MODES)
-    assert len(set(COLOURS.values())) == len(set(MARKERS.values())) == len(ALL_MODES)
+    assert list(COLOURS) == list(MARKERS) == [*ALL_MODES, "floor", "flink"]
+    assert len(set(COLOURS.values())) == len(set(MARKERS.values())) == len(COLOURS)
     assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in COLOURS.values())

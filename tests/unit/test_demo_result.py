@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from demo_sample import sample_result
-from fraud_filter.demo.result import Second, quantile, second_between, share_within
+from fraud_filter.demo.result import quantile, second_between, share_within
+from fraud_filter.latency import Second
 
 
 @pytest.mark.parametrize(("q", "expected"), [(0, 1), (0.5, 1), (0.51, 4), (0.9, 4), (0.91, 30), (0.999, 30), (1, 30)])

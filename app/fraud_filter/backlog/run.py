@@ -12,14 +12,14 @@ from fraud_filter.audit import audit
 from fraud_filter.backlog.memory import PeakMemory
 from fraud_filter.backlog.result import CatchUp
 from fraud_filter.config import ModeName, Settings
-from fraud_filter.demo.input_topic import InputTopic, open_input, records_between
-from fraud_filter.demo.programs import environment
 from fraud_filter.embedded.broker import Broker
 from fraud_filter.embedded.jars import KAFKA_LOCK, SPARK_LOCK, resolve_jars
 from fraud_filter.embedded.java import require_java
 from fraud_filter.embedded.processes import Child, stop_signals
+from fraud_filter.embedded.programs import environment
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.errors import FraudFilterError
+from fraud_filter.input_topic import InputTopic, open_input, records_between
 from fraud_filter.probe import Probe
 from fraud_filter.topics import create_topics
 from fraud_filter.transitions.filter_run import FilterRun

@@ -11,6 +11,7 @@ import click
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
+from fraud_filter.modes import KNOBS
 
 if TYPE_CHECKING:
     from fraud_filter.demo.plan import DemoPlan
@@ -36,14 +37,7 @@ _LOG_WIDTH = 120
     help="where demo-report.html and demo-report.json go  [.]",
 )
 @click.option("--png", type=click.Path(path_type=Path), metavar="FILE", help="also save the plot as PNG")
-@settings_options(
-    "micro_batch_interval",
-    "async_progress_interval_ms",
-    "continuous_interval",
-    "continuous_fetch_max_wait_ms",
-    "real_time_duration",
-    "linger_ms",
-)
+@settings_options(*KNOBS)
 def command(
     settings: Settings,
     modes: str,

@@ -11,16 +11,17 @@ from pathlib import Path
 
 from fraud_filter.audit import audit
 from fraud_filter.config import ModeName, Settings
-from fraud_filter.demo.input_topic import InputTopic, records_between
 from fraud_filter.demo.live import ModeStatus, State, View
 from fraud_filter.demo.observer import Observer
 from fraud_filter.demo.plan import DemoPlan
 from fraud_filter.demo.programs import filter_program, generator_program
-from fraud_filter.demo.result import ModeResult, Second, second_between
+from fraud_filter.demo.result import ModeResult, second_between
 from fraud_filter.demo.wording import describe_problem
 from fraud_filter.embedded.processes import Child
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.errors import FraudFilterError
+from fraud_filter.input_topic import InputTopic, records_between
+from fraud_filter.latency import Second
 from fraud_filter.modes import MODES
 from fraud_filter.pages.numbers import format_number
 from fraud_filter.probe import Probe

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from fraud_filter.demo.input_topic import InputTopic, records_between
 from fraud_filter.demo.live import ModeStatus
+from fraud_filter.input_topic import InputTopic, records_between
 from fraud_filter.probe import Probe
 
 #: The rate is taken over at least this many seconds, for it is counted in whole records.

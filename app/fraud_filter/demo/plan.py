@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
 from fraud_filter.config import ModeName
 from fraud_filter.errors import UsageError
+from fraud_filter.outputs import check_directory
 
 #: All modes, from the slowest to the fastest.
 ALL_MODES: tuple[ModeName, ...] = get_args(ModeName)
@@ -84,20 +84,9 @@ def check_outputs(plan: DemoPlan) -> None:
     Raises:
         UsageError: a directory can't be made or written to, or `--png` does not name a PNG file.
     """
-    _check_directory("--output", plan.output)
+    check_directory("--output", plan.output)
     if plan.png is None:
         return
     if plan.png.suffix.lower() != ".png" or plan.png.is_dir():
         raise UsageError(f"argument --png: {str(plan.png)!r} is not accepted: give a file name that ends in .png")
-    _check_directory("--png", plan.png.parent)
-
-
-def _check_directory(argument: str, directory: Path) -> None:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory):
-            pass
-    except OSError as error:
-        raise UsageError(
-            f"argument {argument}: {str(directory)!r} can't be written to ({error.strerror}): give another"
-        ) from None
+    check_directory("--png", plan.png.parent)

@@ -98,20 +98,12 @@ def _percent_within(result: ModeResult) -> float | None:
     return None if share is None else math.floor(share * 1000) / 10
 
 
-def _label(name: str) -> str:
-    """The name of a fact in words, with the unit that it ends with in brackets: warmup_s is "warmup (s)"."""
-    stem, _, last = name.rpartition("_")
-    units = {"s": "s", "ms": "ms", "gib": "GiB"}
-    return f"{stem.replace('_', ' ')} ({units[last]})" if last in units else name.replace("_", " ")
-
-
 def render_html(report: DemoReport) -> str:
     """The page: one file that loads nothing, for the screen and for paper."""
     measured = [result for result in report.results if result.p50_ms is not None and result.error is None]
     return render(
         "fraud_filter.demo",
         "report.html.j2",
-        {"label": _label},
         plan=report.plan,
         results=report.results,
         best=min(measured, key=lambda result: result.p50_ms or 0, default=None),

@@ -6,19 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fraud_filter.config import ModeName
+from fraud_filter.latency import Second
 
 #: A latency distribution: end-to-end latency in whole milliseconds -> number of decisions.
 Distribution = Mapping[int, int]
-
-
-@dataclass(frozen=True)
-class Second:
-    """One second of the measurement: `second` counts from 1; latencies are None when nothing came out."""
-
-    second: int
-    decisions: int
-    p50_ms: int | None
-    max_ms: int | None
 
 
 @dataclass(frozen=True)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 
 from rich.console import Console
 
 from fraud_filter.config import Settings
-from fraud_filter.demo.input_topic import open_input
 from fraud_filter.demo.live import ModeStatus, open_view
-from fraud_filter.demo.machine import describe_machine, describe_versions
 from fraud_filter.demo.measure import Equipment, ModeRun
 from fraud_filter.demo.plan import DemoPlan
 from fraud_filter.demo.programs import demo_settings
@@ -24,21 +20,13 @@ from fraud_filter.demo.report import DemoReport
 from fraud_filter.demo.result import ModeResult
 from fraud_filter.embedded.broker import Broker
 from fraud_filter.embedded.jars import KAFKA_LOCK, SPARK_LOCK, resolve_jars
-from fraud_filter.embedded.java import inspect, require_java
+from fraud_filter.embedded.java import require_java
 from fraud_filter.embedded.workspace import Workspace
+from fraud_filter.input_topic import open_input
+from fraud_filter.machine import describe_machine, describe_versions, java_version, kafka_version
+from fraud_filter.modes import KNOBS
 from fraud_filter.probe import Probe
 from fraud_filter.topics import create_topics
-
-#: Settings that decide how fast a mode is: they stand in the report beside the plan.
-_KNOBS = (
-    "spark_master",
-    "micro_batch_interval",
-    "async_progress_interval_ms",
-    "continuous_interval",
-    "continuous_fetch_max_wait_ms",
-    "real_time_duration",
-    "linger_ms",
-)
 
 
 def run_demo(plan: DemoPlan, settings: Settings, console: Console) -> DemoReport:
@@ -56,7 +44,7 @@ def run_demo(plan: DemoPlan, settings: Settings, console: Console) -> DemoReport
         java_home = require_java(lambda line: _say(console, line))
         jars = resolve_jars(KAFKA_LOCK, console=console)
         resolve_jars(SPARK_LOCK, console=console)  # now, with a progress bar, and not unseen in the first mode
-        versions = describe_versions(kafka=_kafka_version(jars), java=_java_version(java_home))
+        versions = describe_versions(kafka=kafka_version(jars), java=java_version(java_home))
         with _kafka(Broker(workspace, java_home=java_home, jars=jars), console) as broker:
             own = demo_settings(settings, plan, broker.address)
             create_topics(own, partitions=plan.partitions)
@@ -111,22 +99,7 @@ def _describe_settings(plan: DemoPlan, settings: Settings) -> dict[str, str | in
         "malformed_share": plan.malformed_share,
         "seed": plan.seed,
     }
-    return planned | {knob: getattr(settings, knob) for knob in _KNOBS}
-
-
-def _kafka_version(jars: Sequence[Path]) -> str:
-    names = (re.fullmatch(r"kafka_[\d.]+-(.+)\.jar", jar.name) for jar in jars)
-    return next((name.group(1) for name in names if name), "unknown")
-
-
-def _java_version(home: Path) -> str:
-    """The full version from the runtime's `release` file; the major one where there is no such file."""
-    release = home / "release"
-    if release.exists():
-        version = re.search(r'^JAVA_VERSION="(.+)"', release.read_text(encoding="utf-8"), re.MULTILINE)
-        if version:
-            return version.group(1)
-    return str(inspect(home / "bin" / "java").version)
+    return planned | {knob: getattr(settings, knob) for knob in ("spark_master", *KNOBS)}
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The colour and the marker of each mode, the same in the terminal, in the plots and on the page."""
+"""Colour and marker of each mode and of what modes are compared with, the same in terminal, plots and pages."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ COLOURS: Mapping[str, str] = {
     "async-progress": "#b8548f",
     "continuous": "#0072b2",
     "real-time": "#009e73",
+    "floor": "#5f6b76",
+    "flink": "#7b5ea7",
 }
 
 #: Marker shapes by matplotlib's names.
@@ -19,6 +21,8 @@ MARKERS: Mapping[str, str] = {
     "async-progress": "D",
     "continuous": "^",
     "real-time": "o",
+    "floor": "v",
+    "flink": "P",
 }
 
 #: Curves that are no modes (percentiles, partitions, phases): another eight colours, in order.

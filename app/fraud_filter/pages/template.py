@@ -7,7 +7,7 @@ from typing import Any
 
 import jinja2
 
-from fraud_filter.pages.numbers import format_number
+from fraud_filter.pages.numbers import format_number, label_fact
 
 
 def render(package: str, template: str, filters: dict[str, Callable[..., str]] | None = None, **values: Any) -> str:
@@ -19,5 +19,5 @@ def render(package: str, template: str, filters: dict[str, Callable[..., str]] |
         autoescape=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"number": format_number, **(filters or {})}
+    environment.filters |= {"number": format_number, "label": label_fact, **(filters or {})}
     return environment.get_template(template).render(**values)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -12,8 +10,7 @@ from pathlib import Path
 import psutil
 
 from fraud_filter.config import ModeName, Settings
-from fraud_filter.demo.programs import environment
-from fraud_filter.embedded.processes import Child
+from fraud_filter.embedded.programs import filter_program
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.transitions.result import StopKind
 
@@ -29,26 +26,17 @@ class FilterRun:
         self,
         settings: Settings,
         mode: ModeName,
-        checkpoint: Path,
+        checkpoint: str,
         start: Mapping[int, int],
         workspace: Workspace,
         name: str,
         java_home: Path,
     ) -> None:
-        """`start`: offsets of the input topic, for an empty checkpoint; `name`: of the log file."""
-        own = settings.model_copy(
-            update={
-                "mode": mode,
-                "checkpoint": str(checkpoint),
-                "starting_offsets": json.dumps({settings.input_topic: {str(p): at for p, at in start.items()}}),
-            }
-        )
-        scratch = {"JAVA_HOME": str(java_home), "SPARK_LOCAL_DIRS": str(workspace.path / "spark")}
-        argv = [sys.executable, "-m", "fraud_filter", "run"]
-        log = workspace.logs / f"{name}.log"
-        self._timeout_s = own.stop_timeout_s + _MARGIN_S
+        """`checkpoint`: its directory's name; `start`: input offsets, for an empty one; `name`: of the log."""
+        names = {"checkpoint": checkpoint, "log": f"{name}.log"}
+        self._timeout_s = settings.stop_timeout_s + _MARGIN_S
         self.mode = mode
-        self.child = Child(f"the filter in {mode} mode", argv, log=log, env={**environment(own), **scratch})
+        self.child = filter_program(settings, mode, start, workspace, java_home, **names)
 
     def stop(self, kind: StopKind) -> int | None:
         """Stops it by SIGTERM, or kills all its processes at one moment; returns the exit code."""

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from fraud_filter.audit import AuditResult, audit
 from fraud_filter.config import ModeName, Settings
-from fraud_filter.demo.input_topic import InputTopic
 from fraud_filter.embedded.processes import Child
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.errors import FraudFilterError
+from fraud_filter.input_topic import InputTopic
 from fraud_filter.probe import Probe
 from fraud_filter.transitions.filter_run import FilterRun
 from fraud_filter.transitions.result import StopKind, Transition
@@ -90,9 +90,8 @@ class Leg:
     def _run(self, mode: ModeName) -> FilterRun:
         self._runs += 1
         scene = self._scene
-        checkpoint = scene.workspace.path / self._name
         name = f"{self._name}-{self._runs:02}-{mode}"
-        run = FilterRun(scene.settings, mode, checkpoint, self._start, scene.workspace, name, scene.java_home)
+        run = FilterRun(scene.settings, mode, self._name, self._start, scene.workspace, name, scene.java_home)
         run.child.start()
         return run
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from fraud_filter.config import Settings
-from fraud_filter.demo.input_topic import open_input
-from fraud_filter.demo.programs import environment
 from fraud_filter.embedded.broker import Broker
 from fraud_filter.embedded.jars import KAFKA_LOCK, SPARK_LOCK, resolve_jars
 from fraud_filter.embedded.java import require_java
 from fraud_filter.embedded.processes import Child, stop_signals
+from fraud_filter.embedded.programs import generator_program, on_this_machine
 from fraud_filter.embedded.workspace import Workspace
+from fraud_filter.input_topic import open_input
 from fraud_filter.probe import Probe
 from fraud_filter.topics import create_topics
 from fraud_filter.transitions.result import StopKind, Transition
@@ -43,7 +42,7 @@ def run_on_stage(
         java_home, jars = require_java(say), resolve_jars(KAFKA_LOCK)
         resolve_jars(SPARK_LOCK)
         with Broker(workspace, java_home=java_home, jars=jars) as broker:
-            own = _settings(settings, broker.address)
+            own = on_this_machine(settings, broker.address, slots=_SLOTS)
             create_topics(own, partitions=_PARTITIONS)
             generator = _generator(own, rate, workspace)
             with generator, Probe(own) as probe, open_input(own) as topic:
@@ -55,21 +54,6 @@ def run_on_stage(
     return results
 
 
-def _settings(settings: Settings, address: str) -> Settings:
-    return settings.model_copy(
-        update={
-            "kafka_bootstrap_servers": address,
-            "source": "kafka",
-            "sink": "kafka",
-            "spark_master": f"local[{_SLOTS}]",
-            "metrics_port": 0,
-            "probe_port": 0,
-            "generator_port": 0,
-        }
-    )
-
-
 def _generator(settings: Settings, rate: float, workspace: Workspace) -> Child:
-    arguments = ("--rate", f"{rate:.10g}", "--seconds", str(_LIMIT_S), "--flagged-share", "0.5")
-    argv = [sys.executable, "-m", "fraud_filter", "generate", *arguments, "--malformed-share", "0.01"]
-    return Child("the payment generator", argv, log=workspace.logs / "generator.log", env=environment(settings))
+    log = workspace.logs / "generator.log"
+    return generator_program(settings, rate=rate, seconds=_LIMIT_S, flagged_share=0.5, malformed_share=0.01, log=log)

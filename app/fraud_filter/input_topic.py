@@ -1,4 +1,4 @@
-"""The input topic as the demo sees it: how far it reaches, and a mark at its end."""
+"""The input topic as a measured run sees it: how far it reaches, and a mark at its end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fraud_filter.kafka_client import librdkafka_config
 from fraud_filter.offsets import describe_error, find_bounds, find_partitions, open_consumer
 
 #: No payment, hence rejected: its place on the rejected topic says that all before it were read.
-_END_MARK = b"end of a demo run"
+_END_MARK = b"end of a measured run"
 
 
 class InputTopic:

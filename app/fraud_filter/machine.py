@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
 import psutil
 
 import fraud_filter
+from fraud_filter.embedded.java import inspect
 
 
 def describe_machine() -> dict[str, str | int | float]:
@@ -33,6 +36,22 @@ def describe_versions(*, kafka: str, java: str) -> dict[str, str]:
         "kafka": kafka,
         "java": java,
     }
+
+
+def kafka_version(jars: Sequence[Path]) -> str:
+    """The version of the broker among these jars."""
+    names = (re.fullmatch(r"kafka_[\d.]+-(.+)\.jar", jar.name) for jar in jars)
+    return next((name.group(1) for name in names if name), "unknown")
+
+
+def java_version(home: Path) -> str:
+    """The full version from the runtime's `release` file; the major one where there is no such file."""
+    release = home / "release"
+    if release.exists():
+        version = re.search(r'^JAVA_VERSION="(.+)"', release.read_text(encoding="utf-8"), re.MULTILINE)
+        if version:
+            return version.group(1)
+    return str(inspect(home / "bin" / "java").version)
 
 
 def _operating_system() -> str:

@@ -1,0 +1,82 @@
+"""Two reports side by side: each figure of both, and how many times the first the second is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from fraud_filter.bench.table import rounded
+from fraud_filter.errors import UsageError
+
+#: A figure that differs by more than this share is pointed out: ratios of two runs on one machine stay within it.
+NOTABLE = 0.2
+
+_FIGURES = ("p50_ms", "p99_ms", "cpu_s_per_1000", "rss_mib")
+
+
+class Comparison(NamedTuple):
+    """One figure in both reports; None where a report lacks it."""
+
+    name: str
+    one: float | None
+    other: float | None
+
+    @property
+    def times(self) -> float | None:
+        """How many times `one` the `other` is."""
+        return self.other / self.one if self.one and self.other is not None else None
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether one is missing, or they differ by more than a fifth."""
+        return self.times is None or not 1 / (1 + NOTABLE) <= self.times <= 1 + NOTABLE
+
+
+def load_report(path: Path) -> dict[str, Any]:
+    """A `bench-report.json`.
+
+    Raises:
+        UsageError: the file can't be read, or is none.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} can't be read: {error}; give a bench-report.json of `make bench`") from None
+    if not isinstance(data, dict) or not isinstance(data.get("results"), list) or "ratios" not in data:
+        raise UsageError(f"{path} is no report of a bench: give a bench-report.json of `make bench`")
+    return data
+
+
+def compare(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Comparison]:
+    """All figures of two reports: first the ratios between contenders, then each contender's own at each rate."""
+    found = [
+        Comparison(f"{pair} {name}", *((report["ratios"].get(pair) or {}).get(name) for report in (one, other)))
+        for pair in {**one["ratios"], **other["ratios"]}
+        for name in ("p50", "p99")
+    ]
+    rows = [{(result["mode"], result["rate"]): result for result in report["results"]} for report in (one, other)]
+    for mode, rate in {**rows[0], **rows[1]}:
+        results = [row.get((mode, rate), {}) for row in rows]
+        found += [
+            Comparison(f"{mode} {rate:g}/s {name}", results[0].get(name), results[1].get(name)) for name in _FIGURES
+        ]
+    return found
+
+
+def comparison_table(comparisons: list[Comparison], names: tuple[str, str]) -> Table:
+    """The comparisons as a table; what differs notably is marked."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for heading in (*names, "times"):
+        table.add_column(heading, justify="right", overflow="fold")
+    table.add_column("")
+    for line in comparisons:
+        mark = Text("differs", style="bold yellow") if line.is_notable else Text("")
+        table.add_row(line.name, rounded(line.one), rounded(line.other), rounded(line.times), mark)
+    return table

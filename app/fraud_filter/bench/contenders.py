@@ -1,0 +1,70 @@
+"""The contenders as data: how each is started on the topics of one start. Adding one is adding one value here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib import metadata
+
+from confluent_kafka import libversion
+
+from fraud_filter.bench.flink import program as flink
+from fraud_filter.bench.launch import Launch
+from fraud_filter.bench.names import FLINK, FLOOR, MODE_NAMES
+from fraud_filter.config import ModeName
+from fraud_filter.embedded.processes import Child
+from fraud_filter.embedded.programs import environment, filter_program
+from fraud_filter.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A program that reads the input topic and writes the two output topics, as the filter does.
+
+    `program` gives it, not started yet; `versions` what it adds to the versions of the report; `lacks` the sentence
+    that says what must be done before it can run here, empty when nothing.
+    """
+
+    program: Callable[[Launch], Child]
+    versions: Callable[[], dict[str, str]] = dict
+    lacks: Callable[[], str] = str
+
+
+def _mode(mode: ModeName, launch: Launch) -> Child:
+    names = {"checkpoint": f"{launch.name}-checkpoint", "log": f"{launch.name}.log"}
+    return filter_program(launch.settings, mode, launch.start, launch.workspace, launch.java_home, **names)
+
+
+def _floor(launch: Launch) -> Child:
+    offsets = {launch.settings.input_topic: {str(partition): at for partition, at in launch.start.items()}}
+    own = launch.settings.model_copy(update={"starting_offsets": json.dumps(offsets)})
+    argv = [sys.executable, "-m", "fraud_filter.bench.floor"]
+    return Child("the floor", argv, log=launch.workspace.logs / f"{launch.name}.log", env=environment(own))
+
+
+def _floor_versions() -> dict[str, str]:
+    return {"confluent_kafka": metadata.version("confluent-kafka"), "librdkafka": libversion()[0]}
+
+
+REGISTRY: dict[str, Contender] = {
+    **{mode: Contender(partial(_mode, mode)) for mode in MODE_NAMES},
+    FLOOR: Contender(_floor, _floor_versions),
+    FLINK: Contender(flink.program, flink.versions, flink.lacks),
+}
+
+
+def available(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The named contenders; without names all that can run here.
+
+    Raises:
+        UsageError: a named one can't run here; the message says what must be done.
+    """
+    if not names:
+        return tuple(name for name, contender in REGISTRY.items() if not contender.lacks())
+    for name in names:
+        if lacks := REGISTRY[name].lacks():
+            raise UsageError(f"argument --contenders: {name!r} can't run here: {lacks}")
+    return names

@@ -1,0 +1,44 @@
+"""Runs a Flink SQL statement until SIGTERM. Run by Flink's own Python, which knows nothing of this package.
+
+The argument is a JSON file: `settings` of Flink, `tables` to declare, and the `statement`.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from pyflink.common import Configuration
+from pyflink.table import EnvironmentSettings, TableEnvironment
+
+_LOOK_S = 1.0
+
+
+def main(file: Path) -> None:
+    """Starts the job, and cancels it when told so; exits with 1 when it has ended by itself."""
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    job: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    configuration = Configuration()
+    for name, value in job["settings"].items():
+        configuration.set_string(name, value)
+    builder = EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(configuration)
+    environment = TableEnvironment.create(builder.build())
+    for table in job["tables"]:
+        environment.execute_sql(table)
+    client = environment.execute_sql(job["statement"]).get_job_client()
+    while not stopping.wait(_LOOK_S):
+        status = client.get_job_status().result()
+        if status.name in ("FAILED", "FAILING", "CANCELED", "FINISHED"):
+            client.get_job_execution_result().result()  # raises what it failed of
+            sys.exit(f"the job has ended: {status.name}")
+    client.cancel().result()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,21 @@
+"""What a contender is started with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fraud_filter.config import Settings
+from fraud_filter.embedded.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a contender is started with: settings that name the broker and the topics, and `name`, of this start."""
+
+    settings: Settings
+    start: Mapping[int, int]
+    workspace: Workspace
+    java_home: Path
+    name: str

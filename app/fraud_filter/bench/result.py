@@ -1,0 +1,73 @@
+"""What a bench has measured: one `RateResult` for each contender, round and rate, and one `StartResult` a start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fraud_filter.latency import Second
+
+#: A contender whose last decision comes more than this many seconds after the last payment has fallen behind.
+#: Micro-batches are up to one second behind when all is well.
+BEHIND_S = 2.0
+
+
+@dataclass(frozen=True)
+class RateResult:
+    """One contender at one rate in one round. None means not measured, never zero.
+
+    `payments` and `decisions` (flagged or rejected) are those of the measured seconds, by due time. `append_ms` counts
+    latencies from append to append by whole milliseconds; `append` has their percentiles. `due` has the percentiles
+    from the due time to the decision's append, and `due_us_hdr` their histogram in microseconds in HdrHistogram's own
+    encoding. `cpu_s` are processor seconds in the measured seconds, by program. `lag` is the number of decisions that
+    were still to come when the last payment was appended, `behind_s` how long the last of them took. `lost`,
+    `duplicated` and `unexpected` are the audit's, of all payments at this rate, settling included.
+    """
+
+    rate: float
+    kept_rate: float = 0
+    payments: int = 0
+    decisions: int = 0
+    append: Mapping[str, float | None] = field(default_factory=dict)
+    due: Mapping[str, float | None] = field(default_factory=dict)
+    append_ms: Mapping[int, int] = field(default_factory=dict)
+    due_us_hdr: str = ""
+    timeline: tuple[Second, ...] = ()
+    cpu_s: Mapping[str, float | None] = field(default_factory=dict)
+    rss_mib: float | None = None
+    lag: int = 0
+    behind_s: float = 0
+    lost: int | None = None
+    duplicated: int | None = None
+    unexpected: int | None = None
+
+    @property
+    def cpu_s_per_1000(self) -> float | None:
+        """Processor seconds of the contender for a thousand payments."""
+        cpu_s = self.cpu_s.get("contender")
+        return None if cpu_s is None or not self.payments else cpu_s / self.payments * 1000
+
+    @property
+    def keeps_up(self) -> bool:
+        """Whether it was not behind when the load ended."""
+        return self.behind_s <= BEHIND_S
+
+
+@dataclass(frozen=True)
+class StartResult:
+    """One start of a contender: all rates of one round. `first_decision_s` is from its start to its first decision.
+
+    `uss_mib` is the memory that it had for itself after the last rate; `error` says why it has no (more) rates.
+    """
+
+    contender: str
+    round: int
+    rates: tuple[RateResult, ...] = ()
+    first_decision_s: float | None = None
+    uss_mib: float | None = None
+    error: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ran to its end, and nothing was lost or unexpected."""
+        return self.error is None and all(rate.lost == 0 and rate.unexpected == 0 for rate in self.rates)

@@ -1,0 +1,100 @@
+"""Processor time and memory of programs while they run, by psutil: each with all that it has started."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import psutil
+from typing_extensions import Self
+
+from fraud_filter.embedded.processes import Child
+
+_EVERY_S = 0.5
+_MIB = 2**20
+
+
+@dataclass
+class _Series:
+    times: list[float] = field(default_factory=list)
+    cpu_s: list[float] = field(default_factory=list)
+    rss_mib: list[float] = field(default_factory=list)
+
+
+class Sampler:
+    """Looks at programs twice a second in a thread of its own; `with Sampler({"filter": child}) as sampler`.
+
+    What a program has started counts, and what has ended counts with the parent that has waited for it.
+    """
+
+    def __init__(self, programs: Mapping[str, Child]) -> None:
+        self._programs = dict(programs)
+        self._series: dict[str, _Series] = defaultdict(_Series)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def cpu_between(self, name: str, start_s: float, end_s: float) -> float | None:
+        """Processor seconds that a program took between two times (seconds since 1970), interpolated; None: unknown."""
+        import numpy as np
+
+        series = self._series[name]
+        if len(series.times) < 2:
+            return None
+        low, high = np.interp((start_s, end_s), series.times, series.cpu_s)
+        return float(high - low)
+
+    def peak_rss_mib(self, name: str) -> float | None:
+        """The most resident memory of a program in MiB; pages that its processes share count for each of them."""
+        return max(self._series[name].rss_mib, default=None)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_EVERY_S):
+            for name, child in self._programs.items():
+                if child.pid and child.is_alive:
+                    cpu_s, rss_mib = _usage(child.pid)
+                    series = self._series[name]
+                    if not series.cpu_s or cpu_s >= series.cpu_s[-1]:  # not while it is ending
+                        series.times.append(time.time())
+                        series.cpu_s.append(cpu_s)
+                        series.rss_mib.append(rss_mib)
+
+
+def unique_memory_mib(child: Child) -> float | None:
+    """Memory that would be free without the program (USS), in MiB; slow for a large one, so not while measuring."""
+    if not child.pid:
+        return None
+    found = 0
+    for process in _family(child.pid):
+        with suppress(psutil.Error):
+            found += process.memory_full_info().uss
+    return found / _MIB
+
+
+def _usage(pid: int) -> tuple[float, float]:
+    """Processor seconds and resident MiB of a process and its descendants."""
+    cpu_s, rss = 0.0, 0
+    for process in _family(pid):
+        with suppress(psutil.Error), process.oneshot():
+            times = process.cpu_times()
+            cpu_s += times.user + times.system + times.children_user + times.children_system
+            rss += process.memory_info().rss
+    return cpu_s, rss / _MIB
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    return []

@@ -1,0 +1,185 @@
+"""One start of a contender: warmed up, loaded at each rate in ascending order, read back and audited."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fraud_filter.audit import audit
+from fraud_filter.bench.contenders import REGISTRY
+from fraud_filter.bench.drain import RejectedTail, follow_rejected
+from fraud_filter.bench.evaluate import evaluate
+from fraud_filter.bench.launch import Launch
+from fraud_filter.bench.plan import DRIFT, BenchPlan
+from fraud_filter.bench.readback import Readback
+from fraud_filter.bench.result import RateResult, StartResult
+from fraud_filter.bench.sampler import Sampler, unique_memory_mib
+from fraud_filter.config import Settings
+from fraud_filter.embedded.processes import Child
+from fraud_filter.embedded.programs import generator_program
+from fraud_filter.embedded.workspace import Workspace
+from fraud_filter.errors import FraudFilterError
+from fraud_filter.input_topic import InputTopic, open_input
+from fraud_filter.topics import create_topics
+
+#: Payments per second until the contender has decided about one, so that nothing piles up while it starts.
+_FIRST_RATE = 20.0
+#: Deadlines in seconds: Spark's start takes about 10 s on 2 idle cores.
+_FIRST_OUTPUT_S = 240
+_DRAIN_S = 120
+_STOP_S = 45
+#: The generator itself takes a second or two to start, and to see its last payment confirmed.
+_GENERATOR_S = 60
+_TICK_S = 0.1
+#: Flagged payments and the mark after them are written to two topics, side by side.
+_AFTER_MARK_S = 0.5
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What all starts share: the plan, the settings with the broker's address, what programs need."""
+
+    plan: BenchPlan
+    settings: Settings
+    workspace: Workspace
+    java_home: Path
+    broker: Child
+    say: Say
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """The payments of one rate: offsets of the input topic, and who watched the programs."""
+
+    rate: float
+    start: dict[int, int]
+    end: dict[int, int]
+    sampler: Sampler
+
+
+class Start:
+    """A start of the contender `name` in round `number`."""
+
+    def __init__(self, stage: Stage, name: str, number: int) -> None:
+        self._stage = stage
+        self._plan = stage.plan
+        self._name = name
+        self._round = number
+        self._label = f"{name}-{number}"
+        # Topics of its own: the audit and the read-back then read nothing of the others.
+        self._settings = stage.settings.model_copy(
+            update={
+                "input_topic": f"{self._label}.payments",
+                "flagged_topic": f"{self._label}.flagged",
+                "rejected_topic": f"{self._label}.rejected",
+            }
+        )
+        self._segments: list[_Segment] = []
+        self._generators = 0
+
+    def run(self) -> StartResult:
+        """Runs, measures and audits; a failure is part of the result, so that the bench goes on."""
+        blank = StartResult(self._name, self._round)
+        try:
+            create_topics(self._settings, partitions=self._plan.partitions)
+            with open_input(self._settings) as topic, follow_rejected(self._settings) as tail:
+                return self._run(blank, topic, tail)
+        except FraudFilterError as error:
+            return replace(blank, error=str(error))
+
+    def _run(self, blank: StartResult, topic: InputTopic, tail: RejectedTail) -> StartResult:
+        stage = self._stage
+        launch = Launch(self._settings, topic.end_offsets(), stage.workspace, stage.java_home, self._label)
+        contender = REGISTRY[self._name].program(launch)
+        began_s = time.time()
+        error = None
+        with contender:
+            try:
+                self._start(contender, topic, tail)
+                for rate in self._plan.rates:
+                    self._segments.append(self._load(contender, rate, topic, tail))
+            except FraudFilterError as failure:
+                error = str(failure)
+            memory = unique_memory_mib(contender)
+            code = contender.stop(_STOP_S)
+        if code != 0 and error is None:
+            error = f"{contender.name} did not stop cleanly: exit code {code}"
+        read = Readback(self._settings)
+        rates = tuple(self._figures(segment, read) for segment in self._segments)
+        first_s = None if read.first_decision_s is None else round(read.first_decision_s - began_s, 2)
+        return replace(blank, rates=rates, first_decision_s=first_s, uss_mib=memory, error=error)
+
+    def _figures(self, segment: _Segment, read: Readback) -> RateResult:
+        figures = evaluate(self._plan, segment.rate, read.between(segment.start, segment.end), segment.sampler)
+        found = audit(self._settings, start=segment.start, end=segment.end)
+        return replace(figures, lost=found.lost, duplicated=found.duplicated, unexpected=found.unexpected)
+
+    def _start(self, contender: Child, topic: InputTopic, tail: RejectedTail) -> None:
+        """Until the first decision about a record of each partition, then the warm-up."""
+        with self._generator(_FIRST_RATE, _FIRST_OUTPUT_S) as slow:
+            end = topic.end_offsets()
+            topic.mark_end()
+            self._wait(lambda: tail.has_passed(end), _FIRST_OUTPUT_S, "it decided nothing", contender, slow)
+        if self._plan.warmup_s:
+            self._send(contender, self._plan.warmup_rate, self._plan.warmup_s, topic, tail)
+
+    def _load(self, contender: Child, rate: float, topic: InputTopic, tail: RejectedTail) -> _Segment:
+        """One rate: the settling and the measured seconds, until all of it is decided."""
+        self._stage.say(f"round {self._round}, {self._name}: {rate:g} payments/s")
+        start = topic.end_offsets()
+        seconds = self._plan.settle_s + self._plan.seconds_at(rate)
+        sampler, end = self._send(contender, rate, seconds, topic, tail)
+        return _Segment(rate, start, end, sampler)
+
+    def _send(
+        self, contender: Child, rate: float, seconds: float, topic: InputTopic, tail: RejectedTail
+    ) -> tuple[Sampler, dict[int, int]]:
+        """Sends payments and waits until they are decided; returns the offsets after the last one, too.
+
+        Raises:
+            FraudFilterError: a program ended, or the contender did not get to the end in time.
+        """
+        generator = self._generator(rate * DRIFT, seconds + 0.5)  # a little more than what is measured
+        watched = {"contender": contender, "broker": self._stage.broker, "generator": generator}
+        with generator, Sampler(watched) as sampler:
+            programs = (contender, self._stage.broker)
+            self._wait(lambda: not generator.is_alive, seconds + _GENERATOR_S, "the generator went on", *programs)
+            if generator.returncode != 0:
+                generator.raise_if_dead()
+        end = topic.end_offsets()
+        topic.mark_end()
+        late = f"at {rate:g} payments/s it fell behind: not all payments were decided"
+        self._wait(lambda: tail.has_passed(end), _DRAIN_S, late, *programs)
+        time.sleep(_AFTER_MARK_S)
+        return sampler, end
+
+    def _generator(self, rate: float, seconds: float) -> Child:
+        self._generators += 1
+        plan = self._plan
+        return generator_program(
+            self._settings,
+            rate=rate,
+            seconds=seconds,
+            flagged_share=plan.flagged_share,
+            malformed_share=plan.malformed_share,
+            seed=plan.seed + self._generators,  # the same payments for every contender in every round
+            log=self._stage.workspace.logs / f"{self._label}-generator-{self._generators}.log",
+        )
+
+    def _wait(self, condition: Callable[[], bool], timeout_s: float, otherwise: str, *programs: Child) -> None:
+        """Waits until `condition` holds.
+
+        Raises:
+            FraudFilterError: one of the programs ended, or the condition did not hold within `timeout_s` seconds.
+        """
+        end = time.monotonic() + timeout_s
+        while not condition():
+            for program in programs:
+                program.raise_if_dead()
+            if time.monotonic() > end:
+                raise FraudFilterError(f"{otherwise} within {timeout_s:g} s")
+            time.sleep(_TICK_S)

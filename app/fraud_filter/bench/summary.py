@@ -1,0 +1,112 @@
+"""From rounds to results: medians of rounds, their spread, and the ratios between contenders."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from fraud_filter.bench.names import CONTENDERS, RATIOS
+from fraud_filter.bench.percentiles import PERCENTILES
+from fraud_filter.bench.result import RateResult, StartResult
+
+_LATENCIES = (*PERCENTILES, "max_ms")
+_RATIO_OF = {"p50": "p50_ms", "p99": "p99_ms"}
+
+
+def summarise_rounds(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
+    """For each contender and rate the medians of its rounds.
+
+    Latencies are in milliseconds, from append to append; those from the due time on are named `due_…`. `spread_…` is
+    the highest round less the lowest, as a share of the median. `lost`, `duplicated` and `unexpected` are sums.
+    """
+    results = []
+    for name in CONTENDERS:
+        mine = [rate for start in starts if start.contender == name for rate in start.rates]
+        results += [
+            _summarise(name, rate, [result for result in mine if result.rate == rate])
+            for rate in sorted({result.rate for result in mine})
+        ]
+    return results
+
+
+def _summarise(name: str, rate: float, rounds: Sequence[RateResult]) -> dict[str, Any]:
+    return {
+        "mode": name,
+        "rate": rate,
+        "rounds": len(rounds),
+        **{figure: _median(one.append.get(figure) for one in rounds) for figure in _LATENCIES},
+        **{f"due_{figure}": _median(one.due.get(figure) for one in rounds) for figure in _LATENCIES},
+        "spread_p50": _spread(one.append.get("p50_ms") for one in rounds),
+        "spread_p99": _spread(one.append.get("p99_ms") for one in rounds),
+        "cpu_s_per_1000": _median(one.cpu_s_per_1000 for one in rounds),
+        "broker_cpu_s_per_1000": _median(_per_1000(one, "broker") for one in rounds),
+        "rss_mib": _median(one.rss_mib for one in rounds),
+        "kept_rate": _median(one.kept_rate for one in rounds),
+        "decisions": sum(one.decisions for one in rounds),
+        "lag": _median(one.lag for one in rounds),
+        "behind_s": _median(one.behind_s for one in rounds),
+        "keeps_up": all(one.keeps_up for one in rounds),
+        **{figure: _total(getattr(one, figure) for one in rounds) for figure in ("lost", "duplicated", "unexpected")},
+    }
+
+
+def summarise_starts(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
+    """For each contender the medians of what does not depend on the rate: time to the first decision, memory."""
+    return [
+        {
+            "mode": name,
+            "first_decision_s": _median(start.first_decision_s for start in mine),
+            "uss_mib": _median(start.uss_mib for start in mine),
+            "errors": [f"round {start.round}: {start.error}" for start in mine if start.error],
+        }
+        for name in CONTENDERS
+        if (mine := [start for start in starts if start.contender == name])
+    ]
+
+
+def ratios(starts: Sequence[StartResult], rate: float) -> dict[str, dict[str, float | None]]:
+    """The pairs of `RATIOS` at one rate: {"real-time/floor": {"p50": …, "p99": …}}, medians of the rounds' ratios.
+
+    Within a round the two ran minutes apart at most, so that what slows the machine for longer falls out. Pairs of
+    which one did not run are left out.
+    """
+    found = {(start.contender, start.round): one for start in starts for one in start.rates if one.rate == rate}
+    result: dict[str, dict[str, float | None]] = {}
+    for upper, lower in RATIOS:
+        rounds = [number for name, number in found if name == upper and (lower, number) in found]
+        if rounds:
+            result[f"{upper}/{lower}"] = {
+                short: _median(_quotient(found[upper, number], found[lower, number], figure) for number in rounds)
+                for short, figure in _RATIO_OF.items()
+            }
+    return result
+
+
+def _quotient(upper: RateResult, lower: RateResult, figure: str) -> float | None:
+    above, below = upper.append.get(figure), lower.append.get(figure)
+    return above / below if above is not None and below else None
+
+
+def _per_1000(one: RateResult, program: str) -> float | None:
+    cpu_s = one.cpu_s.get(program)
+    return None if cpu_s is None or not one.payments else cpu_s / one.payments * 1000
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    return _of_known(values, statistics.median)
+
+
+def _total(values: Iterable[int | None]) -> int | None:
+    known = list(values)
+    return None if None in known else sum(value or 0 for value in known)
+
+
+def _spread(values: Iterable[float | None]) -> float | None:
+    return _of_known(values, lambda known: (max(known) - min(known)) / (statistics.median(known) or 1))
+
+
+def _of_known(values: Iterable[float | None], function: Callable[[list[float]], float]) -> float | None:
+    """The function of the values that are known, to four significant digits; None when there is none."""
+    known = [value for value in values if value is not None]
+    return float(f"{function(known):.4g}") if known else None

@@ -1,0 +1,70 @@
+"""`fraud-filter bench`: the contenders round by round on an embedded stack, measured and audited, with a report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fraud_filter.cli.options import settings_options
+from fraud_filter.config import Settings
+from fraud_filter.errors import EXIT_FAILED, EXIT_OK
+from fraud_filter.modes import KNOBS
+
+#: Columns of the final table where no terminal tells its width.
+_LOG_WIDTH = 140
+
+
+@click.command()
+@click.option("--contenders", "--modes", default="", metavar="A,B", help="who runs  [all that can run here]")
+@click.option("--rates", default="100,1000,5000", show_default=True, metavar="N,N", help="payments per second")
+@click.option("--rounds", default=3, show_default=True, help="how often each contender is started")
+@click.option("--seconds", default=30.0, show_default=True, help="measured at the lowest rate; a third at the others")
+@click.option("--settle", "settle_s", default=2.0, show_default=True, help="seconds left out at each rate")
+@click.option("--warmup", "warmup_s", default=12.0, show_default=True, help="seconds left out after each start")
+@click.option("--warmup-rate", default=1000.0, show_default=True, help="payments per second while warming up")
+@click.option("--partitions", default=2, show_default=True, help="partitions of the input topic")
+@click.option("--seed", default=1, show_default=True, help="seed of the payment generator")
+@click.option(
+    "--output",
+    default=Path(),
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="where bench-report.html, bench-report.json and the plots go  [.]",
+)
+@settings_options(*KNOBS)
+def command(settings: Settings, contenders: str, rates: str, **arguments: Any) -> int:
+    """Set the four modes, a plain client and Apache Flink side by side: latency, cost, audit, at several rates.
+
+    Needs Java 17 or 21 and no Docker; nothing is left running. Exit code 1: an audit found lost or unexpected
+    payments, or a contender failed.
+    """
+    from fraud_filter.bench.contenders import available
+    from fraud_filter.bench.plan import BenchPlan, parse_contenders, parse_rates
+    from fraud_filter.outputs import check_directory
+
+    chosen = available(parse_contenders(contenders))
+    plan = BenchPlan(contenders=chosen, rates=parse_rates(rates), **arguments)
+    check_directory("--output", plan.output)
+    return _run(plan, settings)
+
+
+def _run(plan: Any, settings: Settings) -> int:
+    from rich.console import Console
+
+    from fraud_filter.bench.report import report_data, write_report
+    from fraud_filter.bench.run import run_bench
+    from fraud_filter.bench.table import ratio_lines, result_table
+
+    report = run_bench(plan, settings, click.echo)
+    data = report_data(report)
+    Console(highlight=False, width=None if sys.stdout.isatty() else _LOG_WIDTH).print(result_table(data["results"]))
+    for line in ratio_lines(data["ratios"], min(plan.rates)):
+        click.echo(line)
+    for problem in report.problems:
+        click.echo(f"fraud-filter: {problem}", err=True)
+    for path in write_report(report):
+        click.echo(f"written: {path.resolve()}")
+    return EXIT_OK if report.ok else EXIT_FAILED

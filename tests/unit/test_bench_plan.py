@@ -1,0 +1,72 @@
+"""The bench's arguments, and the order of its rounds."""
+
+from __future__ import annotations
+
+import pytest
+
+from fraud_filter.bench.contenders import REGISTRY, available
+from fraud_filter.bench.names import CONTENDERS, RATIOS
+from fraud_filter.bench.plan import BenchPlan, parse_contenders, parse_rates
+from fraud_filter.errors import UsageError
+from fraud_filter.pages.palette import COLOURS, MARKERS
+
+
+def test_every_contender_has_a_program_a_colour_and_a_marker() -> None:
+    assert list(CONTENDERS) == list(REGISTRY) == list(COLOURS) == list(MARKERS)
+    assert {name for pair in RATIOS for name in pair} <= set(CONTENDERS)
+
+
+def test_each_round_begins_with_another_contender() -> None:
+    plan = BenchPlan(contenders=("floor", "real-time", "flink"))
+    assert [plan.order(number) for number in (1, 2, 3, 4)] == [
+        ("floor", "real-time", "flink"),
+        ("real-time", "flink", "floor"),
+        ("flink", "floor", "real-time"),
+        ("floor", "real-time", "flink"),
+    ]
+
+
+def test_the_lowest_rate_is_measured_three_times_as_long() -> None:
+    plan = BenchPlan(contenders=("floor",), rates=(100, 1000), seconds=30)
+    assert (plan.seconds_at(100), plan.seconds_at(1000)) == (30, 10)
+
+
+def test_rates_run_in_ascending_order() -> None:
+    assert parse_rates("5000, 100,1000") == (100, 1000, 5000)
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "fast", "100,100", "nan", "inf", "2000000"])
+def test_wrong_rates_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="argument --rates"):
+        parse_rates(text)
+
+
+def test_contenders_are_taken_in_the_given_order() -> None:
+    assert available(parse_contenders("real-time, floor")) == ("real-time", "floor")
+
+
+@pytest.mark.parametrize("text", ["storm", "floor,floor"])
+def test_unknown_and_repeated_contenders_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="argument --contenders"):
+        parse_contenders(text)
+
+
+def test_without_names_all_run_that_can() -> None:
+    assert set(available(())) >= {"micro-batch", "async-progress", "continuous", "real-time", "floor"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "argument"),
+    [
+        ({"seconds": 0}, "--seconds"),
+        ({"seconds": 2.9}, "--seconds"),
+        ({"warmup_s": -1}, "--warmup"),
+        ({"settle_s": float("nan")}, "--settle"),
+        ({"warmup_rate": 0}, "--warmup-rate"),
+        ({"rounds": 0}, "--rounds"),
+        ({"partitions": 65}, "--partitions"),
+    ],
+)
+def test_wrong_numbers_are_refused_with_their_argument(changes: dict[str, float], argument: str) -> None:
+    with pytest.raises(UsageError, match=f"argument {argument}: "):
+        BenchPlan(contenders=("floor",), **changes)  # type: ignore[arg-type]
