@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from fraud_filter.embedded.broker import Broker
 from fraud_filter.embedded.jars import KAFKA_LOCK, SPARK_LOCK, resolve_jars
 from fraud_filter.embedded.java import require_java
 from fraud_filter.embedded.processes import Child, stop_signals
-from fraud_filter.embedded.programs import environment
+from fraud_filter.embedded.programs import environment, on_this_machine, verb
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.input_topic import InputTopic, open_input, records_between
@@ -66,7 +65,7 @@ def run_backlog(settings: Settings, modes: Sequence[ModeName], *, records: int, 
         java_home, jars = require_java(say), resolve_jars(KAFKA_LOCK)
         resolve_jars(SPARK_LOCK)
         with Broker(workspace, java_home=java_home, jars=jars) as broker:
-            own = _settings(settings, broker.address)
+            own = on_this_machine(settings, broker.address, slots=_SLOTS)
             create_topics(own, partitions=_PARTITIONS)
             began = time.monotonic()
             _write(own, records, workspace)
@@ -96,7 +95,7 @@ def _run(scene: _Scene, mode: ModeName, say: Say) -> CatchUp:
     create_topics(own, partitions=_PARTITIONS)
     start = dict.fromkeys(scene.topic.end_offsets(), 0)
     waiting = scene.topic.end_offsets()
-    run = FilterRun(own, mode, scene.workspace.path / mode, start, scene.workspace, mode, scene.java_home)
+    run = FilterRun(own, mode, f"checkpoint-{mode}", start, scene.workspace, mode, scene.java_home)
     live = {"--rate": f"{scene.rate:.10g}", "--seconds": str(_LIMIT_S)}
     result, memory = CatchUp(mode, records_between(start, waiting)), PeakMemory(run.child)
     say(f"{mode}: starting with {result.records:,} payments to work off")
@@ -150,21 +149,6 @@ def _await(
         time.sleep(_TICK_S)
 
 
-def _settings(settings: Settings, address: str) -> Settings:
-    return settings.model_copy(
-        update={
-            "kafka_bootstrap_servers": address,
-            "source": "kafka",
-            "sink": "kafka",
-            "spark_master": f"local[{_SLOTS}]",
-            "metrics_port": 0,
-            "probe_port": 0,
-            "generator_port": 0,
-        }
-    )
-
-
 def _generator(settings: Settings, arguments: dict[str, str], log: Path) -> Child:
     words = [word for pair in arguments.items() for word in pair]
-    argv = [sys.executable, "-m", "fraud_filter", "generate", *words]
-    return Child("the payment generator", argv, log=log, env=environment(settings))
+    return Child("the payment generator", [*verb("generate"), *words], log=log, env=environment(settings))
