@@ -62,6 +62,13 @@ def test_demo_ignores_variables_of_the_environment() -> None:
     assert demo_command(SECONDS="12", RATE="7") == ".venv/bin/fraud-filter demo"
 
 
+def test_bench_takes_variables_of_the_command_line() -> None:
+    words = make("-n", "bench", "CONTENDERS=real-time,floor", "RATES=100", "ROUNDS=1", SECONDS="12").splitlines()[-1]
+    assert " ".join(words.split()) == (
+        '.venv/bin/fraud-filter bench --contenders "real-time,floor" --rates "100" --rounds "1"'
+    )
+
+
 def test_report_takes_variables_of_the_command_line() -> None:
     command = " ".join(make("-n", "report", "SINCE=2h", "OUTPUT=a.html").splitlines()[-1].split())
     assert command == '.venv/bin/fraud-filter report --since "2h" --output "a.html"'
