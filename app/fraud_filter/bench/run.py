@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 from fraud_filter.bench.contenders import REGISTRY
-from fraud_filter.bench.names import FLOOR
 from fraud_filter.bench.plan import DRIFT, BenchPlan
 from fraud_filter.bench.report import BenchReport
 from fraud_filter.bench.result import StartResult
-from fraud_filter.bench.start import Say, Stage, Start
+from fraud_filter.bench.stage import open_stage
+from fraud_filter.bench.start import Say, Start
 from fraud_filter.config import Settings
-from fraud_filter.embedded.broker import Broker
-from fraud_filter.embedded.jars import KAFKA_LOCK, SPARK_LOCK, resolve_jars
-from fraud_filter.embedded.java import require_java
-from fraud_filter.embedded.processes import stop_signals
-from fraud_filter.embedded.programs import on_this_machine
-from fraud_filter.embedded.workspace import Workspace
-from fraud_filter.errors import FraudFilterError
-from fraud_filter.machine import describe_machine, describe_versions, java_version, kafka_version
+from fraud_filter.machine import describe_machine
 from fraud_filter.modes import KNOBS
 from fraud_filter.pages.numbers import format_number
 
@@ -34,45 +26,27 @@ def run_bench(plan: BenchPlan, settings: Settings, say: Say) -> BenchReport:
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
     """
     began = time.monotonic()
-    with stop_signals(), Workspace("fraud-filter-bench-") as workspace:
-        java_home, jars = require_java(say), resolve_jars(KAFKA_LOCK)
-        resolve_jars(SPARK_LOCK)
-        versions = describe_versions(kafka=kafka_version(jars), java=java_version(java_home))
+    with open_stage(plan, settings, say) as stage:
+        versions = dict(stage.versions)
         for name in plan.contenders:
             versions |= REGISTRY[name].versions()
         starts: list[StartResult] = []
-        with Broker(workspace, java_home=java_home, jars=jars) as broker:
-            own = on_this_machine(settings, broker.address, slots=max(8, plan.partitions + 2))
-            stage = Stage(plan, own, workspace, java_home, broker.child, say)
-            _warm_up_broker(stage)
-            for number in range(1, plan.rounds + 1):
-                for name in plan.order(number):
-                    starts.append(Start(stage, name, number).run())
-                    for line in _describe(starts[-1]):
-                        say(line)
+        for number in range(1, plan.rounds + 1):
+            for name in plan.order(number):
+                starts.append(Start(stage, name, number).run())
+                for line in _describe(starts[-1]):
+                    say(line)
         report = BenchReport(
             plan=plan,
             starts=starts,
             versions=versions,
             machine=describe_machine(),
-            settings=_describe_settings(plan, own),
+            settings=_describe_settings(plan, stage.settings),
             took_s=time.monotonic() - began,
         )
         if not report.ok:
-            workspace.keep_logs()
+            stage.workspace.keep_logs()
     return report
-
-
-def _warm_up_broker(stage: Stage) -> None:
-    """A start of the floor without rates, so that the first contender does not meet a cold broker.
-
-    Raises:
-        FraudFilterError: it failed.
-    """
-    stage.say("warming up the broker")
-    warmed = Start(replace(stage, plan=replace(stage.plan, rates=())), FLOOR, 0).run()
-    if warmed.error:
-        raise FraudFilterError(f"the broker could not be warmed up: {warmed.error}")
 
 
 def _describe(start: StartResult) -> list[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fraud_filter.audit import audit
-from fraud_filter.bench.contenders import REGISTRY
+from fraud_filter.bench.contenders import REGISTRY, Contender
 from fraud_filter.bench.drain import RejectedTail, follow_rejected
 from fraud_filter.bench.evaluate import evaluate
 from fraud_filter.bench.launch import Launch
@@ -41,7 +41,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Stage:
-    """What all starts share: the plan, the settings with the broker's address, what programs need."""
+    """What all starts share: the plan, the settings with the broker's address, what programs need, their versions."""
 
     plan: BenchPlan
     settings: Settings
@@ -49,6 +49,7 @@ class Stage:
     java_home: Path
     broker: Child
     say: Say
+    versions: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,13 @@ class _Segment:
 
 
 class Start:
-    """A start of the contender `name` in round `number`."""
+    """A start in round `number` of the contender `name`, or of another one under that name."""
 
-    def __init__(self, stage: Stage, name: str, number: int) -> None:
+    def __init__(self, stage: Stage, name: str, number: int, contender: Contender | None = None) -> None:
         self._stage = stage
         self._plan = stage.plan
         self._name = name
+        self._contender = contender or REGISTRY[name]
         self._round = number
         self._label = f"{name}-{number}"
         # Topics of its own: the audit and the read-back then read nothing of the others.
@@ -94,7 +96,7 @@ class Start:
     def _run(self, blank: StartResult, topic: InputTopic, tail: RejectedTail) -> StartResult:
         stage = self._stage
         launch = Launch(self._settings, topic.end_offsets(), stage.workspace, stage.java_home, self._label)
-        contender = REGISTRY[self._name].program(launch)
+        contender = self._contender.program(launch)
         began_s = time.time()
         error = None
         with contender:

@@ -1,0 +1,51 @@
+"""The embedded stack of a bench, with a broker that is warm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from fraud_filter.bench.names import FLOOR
+from fraud_filter.bench.plan import BenchPlan
+from fraud_filter.bench.start import Say, Stage, Start
+from fraud_filter.config import Settings
+from fraud_filter.embedded.broker import Broker
+from fraud_filter.embedded.jars import KAFKA_LOCK, SPARK_LOCK, resolve_jars
+from fraud_filter.embedded.java import require_java
+from fraud_filter.embedded.processes import stop_signals
+from fraud_filter.embedded.programs import on_this_machine
+from fraud_filter.embedded.workspace import Workspace
+from fraud_filter.errors import FraudFilterError
+from fraud_filter.machine import describe_versions, java_version, kafka_version
+
+
+@contextmanager
+def open_stage(plan: BenchPlan, settings: Settings, say: Say) -> Iterator[Stage]:
+    """Starts Kafka; everything that was started is stopped at the end of the block, also when it is interrupted.
+
+    Raises:
+        FraudFilterError: the stack could not be started.
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
+    """
+    with stop_signals(), Workspace("fraud-filter-bench-") as workspace:
+        java_home, jars = require_java(say), resolve_jars(KAFKA_LOCK)
+        resolve_jars(SPARK_LOCK)
+        versions = describe_versions(kafka=kafka_version(jars), java=java_version(java_home))
+        with Broker(workspace, java_home=java_home, jars=jars) as broker:
+            own = on_this_machine(settings, broker.address, slots=max(8, plan.partitions + 2))
+            stage = Stage(plan, own, workspace, java_home, broker.child, say, versions)
+            _warm_up_broker(stage)
+            yield stage
+
+
+def _warm_up_broker(stage: Stage) -> None:
+    """A start of the floor without rates, so that the first contender does not meet a cold broker.
+
+    Raises:
+        FraudFilterError: it failed.
+    """
+    stage.say("warming up the broker")
+    warmed = Start(replace(stage, plan=replace(stage.plan, rates=())), FLOOR, 0).run()
+    if warmed.error:
+        raise FraudFilterError(f"the broker could not be warmed up: {warmed.error}")

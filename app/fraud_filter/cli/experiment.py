@@ -1,0 +1,75 @@
+"""`fraud-filter experiment`: what a changed setting does to a mode, side by side in one run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from fraud_filter.cli.files import require_writable
+from fraud_filter.cli.options import settings_options
+from fraud_filter.config import ModeName, Settings
+from fraud_filter.errors import EXIT_FAILED, EXIT_OK
+from fraud_filter.modes import KNOBS
+
+#: Columns of the table where no terminal tells its width.
+_LOG_WIDTH = 160
+
+
+@click.command()
+@click.argument("mode", type=click.Choice(get_args(ModeName)))
+@click.argument("changes", nargs=-1, required=True, metavar="CHANGE...")
+@click.option("--rates", default="100", show_default=True, metavar="N,N", help="payments per second")
+@click.option("--rounds", default=3, show_default=True, help="how often each is started")
+@click.option("--seconds", default=30.0, show_default=True, help="measured at the lowest rate; a third at the others")
+@click.option("--warmup", "warmup_s", default=12.0, show_default=True, help="seconds left out after each start")
+@click.option("--partitions", default=2, show_default=True, help="partitions of the input topic")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("experiment.json"),
+    show_default=True,
+    callback=require_writable,
+    help="where the results go",
+)
+@settings_options(*KNOBS)
+def command(
+    settings: Settings,
+    mode: ModeName,
+    changes: tuple[str, ...],
+    rates: str,
+    rounds: int,
+    seconds: float,
+    warmup_s: float,
+    partitions: int,
+    output: Path,
+) -> int:
+    """Run MODE as it is and with each CHANGE in turn, round by round: latency, processor time, audit, and the ratios.
+
+    A CHANGE is SETTING=VALUE, several joined by `;`, such as linger_ms=5 or monitoring=false. Runs an embedded Kafka
+    and Spark; nothing is left running. Exit code 1: something was lost or unexpected, or a start failed.
+    """
+    from rich.console import Console
+
+    from fraud_filter.bench.plan import BenchPlan, parse_rates
+    from fraud_filter.experiment.change import parse_changes
+    from fraud_filter.experiment.result import result_table, summarise
+    from fraud_filter.experiment.run import run_experiment
+
+    plan = BenchPlan(
+        contenders=(mode,),
+        rates=parse_rates(rates),
+        rounds=rounds,
+        seconds=seconds,
+        warmup_s=warmup_s,
+        partitions=partitions,
+    )
+    trials = run_experiment(mode, parse_changes(changes), plan, settings, click.echo)
+    results = summarise(trials)
+    output.write_text(json.dumps({"mode": mode, "results": results}, indent=2) + "\n", encoding="utf-8")
+    Console(highlight=False, width=None if sys.stdout.isatty() else _LOG_WIDTH).print(result_table(results))
+    click.echo(f"written: {output.resolve()}")
+    return EXIT_OK if all(trial.start.ok for trial in trials) else EXIT_FAILED

@@ -1,0 +1,57 @@
+"""A change of settings as it is written on the command line: `linger_ms=5`, several joined by `;`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fraud_filter.config import Settings, load
+from fraud_filter.errors import UsageError
+
+BASE = "as it is"
+
+
+@dataclass(frozen=True)
+class Change:
+    """Settings by name, checked, and the words that they were given in; without any it is the mode as it is."""
+
+    name: str = BASE
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def apply(self, settings: Settings) -> Settings:
+        """The settings with the change made."""
+        return settings.model_copy(update=dict(self.settings))
+
+
+def parse_change(text: str) -> Change:
+    """The change in words such as `linger_ms=5;mode=real-time` or `spark_conf={"spark.sql.codegen.wholeStage": "false"}`.
+
+    Raises:
+        UsageError: no such setting, or a value that it does not accept.
+    """
+    given: dict[str, str] = {}
+    for part in text.split(";"):
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if not equals or name not in Settings.model_fields:
+            raise UsageError(
+                f"argument CHANGE: {part.strip()!r} is not accepted: give SETTING=VALUE, several separated by `;`, of "
+                "the settings that `fraud-filter config` prints, in lower case and without FRAUD_"
+            )
+        given[name] = value
+    checked = load(given)
+    return Change(text.strip(), {name: getattr(checked, name) for name in given})
+
+
+def parse_changes(texts: Sequence[str]) -> list[Change]:
+    """The mode as it is, and each change.
+
+    Raises:
+        UsageError: a change is not accepted, or is given twice.
+    """
+    changes = [Change(), *map(parse_change, texts)]
+    names = [change.name for change in changes]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"argument CHANGE: {name!r} is given twice: name each once")
+    return changes

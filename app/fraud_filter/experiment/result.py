@@ -1,0 +1,86 @@
+"""What an experiment came to: medians of the rounds, and what each change makes of the mode as it is."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from fraud_filter.bench.result import RateResult
+from fraud_filter.bench.table import rounded
+from fraud_filter.experiment.change import BASE
+from fraud_filter.experiment.run import Trial
+
+_FIGURES: dict[str, Callable[[RateResult], float | None]] = {
+    "p50_ms": lambda one: one.append.get("p50_ms"),
+    "p99_ms": lambda one: one.append.get("p99_ms"),
+    "cpu_s_per_1000": lambda one: one.cpu_s_per_1000,
+}
+
+
+def summarise(trials: Sequence[Trial]) -> list[dict[str, Any]]:
+    """For each change and rate the medians of its rounds, and `…_ratio`: to the mode as it is.
+
+    A ratio is the median of the ratios within the rounds, so that what slows the machine for longer falls out. None
+    is what is not known. `scrapes` is how often the metrics were read, over all rounds.
+    """
+    measured = {(t.change.name, t.start.round, one.rate): one for t in trials for one in t.start.rates}
+    rates = sorted({rate for _, _, rate in measured})
+    return [
+        {
+            "change": name,
+            "rate": rate,
+            **_medians([one for (which, _, at), one in measured.items() if (which, at) == (name, rate)]),
+            **_ratios(measured, name, rate),
+            **_sums([one for (which, _, at), one in measured.items() if (which, at) == (name, rate)]),
+            "first_decision_s": _median(t.start.first_decision_s for t in trials if t.change.name == name),
+            "memory_mib": _median(t.start.uss_mib for t in trials if t.change.name == name),
+            "scrapes": sum(t.scrapes for t in trials if t.change.name == name),
+            "errors": [t.start.error for t in trials if t.change.name == name and t.start.error],
+        }
+        for name in dict.fromkeys(t.change.name for t in sorted(trials, key=lambda t: t.change.name != BASE))
+        for rate in rates or [0]
+    ]
+
+
+def result_table(results: Sequence[dict[str, Any]]) -> Table:
+    """A line for each change and rate."""
+    headings = ("rate, /s", "p50, ms", "ratio", "p99, ms", "ratio", "CPU s/1,000", "ratio", "start, s", "MiB", "lost")
+    table = Table("change", *headings, "")
+    for one in results:
+        figures = (one[name] for figure in _FIGURES for name in (figure, f"{figure}_ratio"))
+        shown = (one["rate"], *figures, one["first_decision_s"], one["memory_mib"], one["lost"])
+        table.add_row(one["change"], *map(rounded, shown), "; ".join(one["errors"]))
+    return table
+
+
+def _medians(rounds: Sequence[RateResult]) -> dict[str, float | None]:
+    return {name: _median(map(figure, rounds)) for name, figure in _FIGURES.items()}
+
+
+def _sums(rounds: Sequence[RateResult]) -> dict[str, int | None]:
+    counts = {name: [getattr(one, name) for one in rounds] for name in ("lost", "duplicated", "unexpected")}
+    return {name: None if None in found else sum(found) for name, found in counts.items()}
+
+
+def _ratios(measured: dict[tuple[str, int, float], RateResult], name: str, rate: float) -> dict[str, float | None]:
+    pairs = [
+        (one, measured[BASE, number, rate])
+        for (which, number, at), one in measured.items()
+        if (which, at) == (name, rate) and (BASE, number, rate) in measured
+    ]
+    return {
+        f"{figure}_ratio": _median(_quotient(read(one), read(base)) for one, base in pairs)
+        for figure, read in _FIGURES.items()
+    }
+
+
+def _quotient(above: float | None, below: float | None) -> float | None:
+    return above / below if above is not None and below else None
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(f"{statistics.median(known):.4g}") if known else None

@@ -1,0 +1,74 @@
+"""The whole experiment: the embedded stack, and the mode as it is and changed, round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from fraud_filter.bench.contenders import REGISTRY, Contender
+from fraud_filter.bench.launch import Launch
+from fraud_filter.bench.plan import BenchPlan
+from fraud_filter.bench.result import StartResult
+from fraud_filter.bench.stage import open_stage
+from fraud_filter.bench.start import Say, Start
+from fraud_filter.config import ModeName, Settings
+from fraud_filter.embedded.processes import Child
+from fraud_filter.experiment.change import Change
+from fraud_filter.experiment.scraper import Scraper, free_port
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One start with a change. `scrapes`: how often its metrics were read."""
+
+    change: Change
+    start: StartResult
+    scrapes: int
+
+
+def run_experiment(
+    mode: ModeName, changes: Sequence[Change], plan: BenchPlan, settings: Settings, say: Say
+) -> list[Trial]:
+    """Runs each change once a round, in an order that begins with another one each round.
+
+    Raises:
+        FraudFilterError: the stack could not be started.
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
+    """
+    trials: list[Trial] = []
+    with open_stage(plan, settings, say) as stage:
+        for number in range(1, plan.rounds + 1):
+            first = (number - 1) % len(changes)
+            for change in (*changes[first:], *changes[:first]):
+                at = changes.index(change)
+                port = free_port()
+                start = Start(stage, f"{mode}-{at}", number, _changed(mode, change, port))
+                with Scraper(port) as scraper:
+                    trial = Trial(change, replace(start.run(), contender=change.name), scraper.scrapes)
+                trials.append(trial)
+                say(_describe(trial))
+        if not all(trial.start.ok for trial in trials):
+            stage.workspace.keep_logs()
+    return trials
+
+
+def _changed(mode: ModeName, change: Change, port: int) -> Contender:
+    base = REGISTRY[mode]
+
+    def program(launch: Launch) -> Child:
+        served = launch.settings.model_copy(update={"metrics_port": port})
+        return base.program(replace(launch, settings=change.apply(served)))
+
+    return replace(base, program=program)
+
+
+def _describe(trial: Trial) -> str:
+    start = trial.start
+    head = f"round {start.round}, {trial.change.name}"
+    if start.error:
+        return f"{head}: {start.error}"
+    found = (
+        f"{one.rate:g}/s p50 {one.append.get('p50_ms') or 0:.2f} ms p99 {one.append.get('p99_ms') or 0:.2f} ms"
+        for one in start.rates
+    )
+    return f"{head}: {', '.join(found)}"
