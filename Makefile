@@ -1,7 +1,7 @@
 # Entry points; `make` lists them. What they do is in fraud-filter (app/fraud_filter) and in the scripts called here.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench bench-compare bench-flink transitions backlog stack up down status report logs switch audit base test test-unit test-embedded test-integration lint fmt lock dashboards doctor clean
+.PHONY: help demo bench bench-compare bench-flink experiment transitions backlog stack up down status report logs switch audit base test test-unit test-embedded test-integration lint fmt lock dashboards doctor clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -22,6 +22,9 @@ bench: $(READY) ## Set the modes, a plain client and Flink side by side under lo
 
 bench-compare: $(READY) ## Show two reports of make bench side by side: A=old/bench-report.json B=bench-report.json
 	@$(BIN)/fraud-filter bench-compare "$(A)" "$(B)"
+
+experiment: $(READY) ## See what a changed setting does to a mode, side by side: MODE=continuous CHANGE=continuous_fetch_max_wait_ms=500
+	$(BIN)/fraud-filter experiment "$(MODE)" '$(CHANGE)' $(call given,RATES,rates) $(call given,ROUNDS,rounds) $(call given,SECONDS,seconds)
 
 bench-flink: $(FLINK_READY) ## Install Apache Flink for make bench in a virtual environment of its own: 800 MB, Python 3.11
 
@@ -92,7 +95,7 @@ doctor: ## Say what this machine has and what it lacks
 
 clean: ## Remove the stack with its data, the virtual environment, caches and reports
 	@! docker info >/dev/null 2>&1 || [ ! -e .env ] || docker compose --profile grafana down --volumes --remove-orphans
-	rm -rf .venv .venv-flink .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse demo-report.html demo-report.json report.html transitions.json backlog.json bench-report.html bench-report.json bench-*.png
+	rm -rf .venv .venv-flink .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse demo-report.html demo-report.json report.html transitions.json backlog.json bench-report.html bench-report.json bench-*.png experiment.json
 	find app tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(READY): requirements.lock app/bootstrap

@@ -25,7 +25,7 @@ class Change:
 
 
 def parse_change(text: str) -> Change:
-    """The change in words such as `linger_ms=5;mode=real-time` or `spark_conf={"spark.sql.codegen.wholeStage": "false"}`.
+    """The change in words such as `linger_ms=5;mode=real-time` or `spark_conf={"spark.cores.max": "4"}`.
 
     Raises:
         UsageError: no such setting, or a value that it does not accept.
