@@ -10,6 +10,8 @@ FLINK_LOCK := app/fraud_filter/bench/flink/requirements.lock
 
 # A variable becomes an option when it stands on make's command line; SECONDS, say, may be in the environment as well.
 given = $(if $(filter command,$(firstword $(origin $(1)))),--$(2) "$($(1))")
+# The same for 1 and 0.
+switched = $(if $(filter command,$(firstword $(origin $(1)))),$(if $(filter 0,$($(1))),--no-$(2),--$(2)))
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -37,8 +39,8 @@ backlog: $(READY) ## Work off 2,000,000 payments that came in during an outage, 
 stack: $(READY) ## Run an embedded Kafka broker with the topics until Ctrl-C
 	$(BIN)/fraud-filter stack
 
-up: $(READY) ## Bring up the Compose stack and wait until it is healthy; WORKERS=2 TIMEOUT=600 change it
-	$(BIN)/fraud-filter up $(call given,WORKERS,workers) $(call given,TIMEOUT,timeout)
+up: $(READY) ## Bring up the Compose stack and wait until it is healthy; WORKERS=2 TIMEOUT=600 SECURE=1 change it
+	$(BIN)/fraud-filter up $(call switched,SECURE,secure) $(call given,WORKERS,workers) $(call given,TIMEOUT,timeout)
 
 down: $(READY) ## Stop the Compose stack; its data stays
 	$(BIN)/fraud-filter down

@@ -1,19 +1,27 @@
 #!/usr/bin/env bash
 # Writes the broker's addresses below the common settings, formats an empty data directory, then becomes the broker.
 # KAFKA_PORT: the port at which programs on the host reach it. KAFKA_HEAP: the size of its heap, such as 512m.
+# KAFKA_SECURE: true in the secure stack; the certificates are in /run/secrets then.
 set -euo pipefail
 settings=/run/kafka/server.properties
 data=/var/lib/kafka/data
 
+# Each client is told the address that it can reach: HOST is for programs on the host, the others for the stack's own
+# network.
+listeners=HOST://:29092,CONTROLLER://127.0.0.1:9093
+advertised=HOST://127.0.0.1:${KAFKA_PORT:?is not set}
 {
     cat server.properties
-    cat <<END
-# BROKER is for the stack's own network, HOST for programs on the host: each client is told the address it can reach.
-listeners=BROKER://:9092,HOST://:29092,CONTROLLER://127.0.0.1:9093
-advertised.listeners=BROKER://kafka:9092,HOST://127.0.0.1:${KAFKA_PORT:?is not set}
-listener.security.protocol.map=BROKER:PLAINTEXT,HOST:PLAINTEXT,CONTROLLER:PLAINTEXT
-log.dirs=$data
-END
+    if [ "${KAFKA_SECURE:-}" = true ]; then
+        echo "listeners=CLIENT://:9092,BROKER://:9094,$listeners"
+        echo "advertised.listeners=CLIENT://kafka:9092,BROKER://kafka:9094,$advertised"
+        cat secure.properties
+    else
+        echo "listeners=BROKER://:9092,$listeners"
+        echo "advertised.listeners=BROKER://kafka:9092,$advertised"
+        echo listener.security.protocol.map=BROKER:PLAINTEXT,HOST:PLAINTEXT,CONTROLLER:PLAINTEXT
+    fi
+    echo "log.dirs=$data"
 } >"$settings"
 
 jvm=(-Dlog4j2.configurationFile=/opt/kafka/log4j2.properties -cp '/opt/kafka/libs/*')

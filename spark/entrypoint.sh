@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # master | worker | any other command, such as the driver's. All of them find Spark's settings in SPARK_CONF_DIR, a
-# memory file system, where the shared secret is added: it is on no command line.
+# memory file system, where the secrets are added: they are on no command line. In the secure stack they come as files
+# (SPARK_SECRET_FILE, SPARK_UI_KEY_FILE), and the web pages ask for a token.
 set -euo pipefail
 
 add() { echo "$1 $2" >>"$SPARK_CONF_DIR/spark-defaults.conf"; }
@@ -9,8 +10,17 @@ umask 077
 cp /etc/spark/* "$SPARK_CONF_DIR"/
 # Task slots that the driver asks for; without a limit it takes all that there are, and waits for none of them.
 [ -z "${SPARK_CORES_MAX:-}" ] || add spark.cores.max "$SPARK_CORES_MAX"
+[ -z "${SPARK_SECRET_FILE:-}" ] || SPARK_SECRET=$(<"$SPARK_SECRET_FILE")
 [ -z "${SPARK_SECRET:-}" ] || add spark.authenticate.secret "$SPARK_SECRET"
-unset SPARK_SECRET SPARK_CORES_MAX
+if [ -n "${SPARK_UI_KEY_FILE:-}" ]; then
+    # Every page of every Spark program, the figures for Prometheus too.
+    filter=org.apache.spark.ui.JWSFilter
+    add spark.ui.filters "$filter"
+    add "spark.$filter.param.secretKey" "$(<"$SPARK_UI_KEY_FILE")"
+    # What is written to local disks.
+    add spark.io.encryption.enabled true
+fi
+unset SPARK_SECRET SPARK_SECRET_FILE SPARK_UI_KEY_FILE SPARK_CORES_MAX
 
 # What Java says of itself, for Prometheus. Each option is for the process named alone: no executor gets it, and no
 # program that somebody runs in the container.

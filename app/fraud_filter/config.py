@@ -115,8 +115,19 @@ class Settings(BaseSettings):
         "SCRAM-SHA-512", description="SASL mechanism, with a SASL_* protocol"
     )
     kafka_sasl_username: str = Field("", description="SASL user name")
-    kafka_sasl_password: SecretStr = Field(SecretStr(""), description="SASL password")
-    kafka_ssl_ca: str = Field("", description="PEM file with the brokers' certificate authority")
+    kafka_sasl_password: SecretStr = Field(SecretStr(""), description="SASL password; a file is safer")
+    kafka_sasl_password_file: str = Field(
+        "", description="file with the SASL password and nothing else, at the same path on every Spark worker"
+    )
+    kafka_ssl_ca: str = Field(
+        "", description="PEM file with the brokers' certificate authority, at the same path on every Spark worker"
+    )
+    kafka_ssl_certificate: str = Field(
+        "", description="PEM file with our own certificate, for brokers that ask for one; on every Spark worker"
+    )
+    kafka_ssl_key: str = Field(
+        "", description="PEM file with its private key (PKCS#8, not encrypted), on every Spark worker"
+    )
 
     # -- Spark
     spark_master: str = Field("local[*]", min_length=1, validation_alias="SPARK_MASTER", description="Spark master URL")

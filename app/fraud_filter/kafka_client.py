@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
-from fraud_filter.config import Settings
+from fraud_filter.config import Settings, env_name
+from fraud_filter.errors import UsageError
 
-
-def _uses_sasl(settings: Settings) -> bool:
-    return settings.kafka_security_protocol.startswith("SASL_")
+#: A reference to a file, which Kafka's own clients resolve where they run (KIP-297, KIP-421): an option that is sent
+#: to executors, logged or shown on Spark's pages then holds no secret.
+_PROVIDER = {
+    "config.providers": "file",
+    "config.providers.file.class": "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
+}
+#: What a reference can't hold.
+_NO_REFERENCE = re.compile(r"[:{}]")
+#: What Kafka's clients would read otherwise than as a part of the password.
+_NO_PASSWORD = re.compile(r'[\s"\\]')
 
 
 def librdkafka_config(settings: Settings, **extra: Any) -> dict[str, Any]:
-    """Configuration of a confluent-kafka client (`extra` keys use `_` for `.`)."""
+    """Configuration of a confluent-kafka client (`extra` keys use `_` for `.`).
+
+    Raises:
+        UsageError: the file with the password can't be used.
+    """
     config: dict[str, Any] = {
         "bootstrap.servers": settings.kafka_bootstrap_servers,
         "security.protocol": settings.kafka_security_protocol,
@@ -22,15 +36,24 @@ def librdkafka_config(settings: Settings, **extra: Any) -> dict[str, Any]:
         config |= {
             "sasl.mechanism": settings.kafka_sasl_mechanism,
             "sasl.username": settings.kafka_sasl_username,
-            "sasl.password": settings.kafka_sasl_password.get_secret_value(),
+            "sasl.password": _password(settings),
         }
-    if settings.kafka_ssl_ca:
-        config["ssl.ca.location"] = settings.kafka_ssl_ca
+    if _uses_tls(settings):
+        files = {
+            "ssl.ca.location": settings.kafka_ssl_ca,
+            "ssl.certificate.location": settings.kafka_ssl_certificate,
+            "ssl.key.location": settings.kafka_ssl_key,
+        }
+        config |= {name: file for name, file in files.items() if file}
     return config | {name.replace("_", "."): value for name, value in extra.items()}
 
 
 def kafka_python_config(settings: Settings) -> dict[str, Any]:
-    """Keyword arguments of a kafka-python client (used for administration, where speed does not matter)."""
+    """Keyword arguments of a kafka-python client (used for administration, where speed does not matter).
+
+    Raises:
+        UsageError: the file with the password can't be used.
+    """
     config: dict[str, Any] = {
         "bootstrap_servers": settings.kafka_bootstrap_servers.split(","),
         "security_protocol": settings.kafka_security_protocol,
@@ -40,33 +63,105 @@ def kafka_python_config(settings: Settings) -> dict[str, Any]:
         config |= {
             "sasl_mechanism": settings.kafka_sasl_mechanism,
             "sasl_plain_username": settings.kafka_sasl_username,
-            "sasl_plain_password": settings.kafka_sasl_password.get_secret_value(),
+            "sasl_plain_password": _password(settings),
         }
-    if settings.kafka_ssl_ca:
-        config["ssl_cafile"] = settings.kafka_ssl_ca
+    if _uses_tls(settings):
+        files = {
+            "ssl_cafile": settings.kafka_ssl_ca,
+            "ssl_certfile": settings.kafka_ssl_certificate,
+            "ssl_keyfile": settings.kafka_ssl_key,
+        }
+        config |= {name: file for name, file in files.items() if file}
     return config
 
 
 def spark_kafka_options(settings: Settings) -> dict[str, str]:
-    """Connection options of Spark's Kafka source and sink, `kafka.` prefix included."""
+    """Connection options of Spark's Kafka source and sink, `kafka.` prefix included.
+
+    What is in a file stays there: the options name the file, and the clients on driver and executors read it.
+
+    Raises:
+        UsageError: a file can't be used.
+    """
     options = {
-        "kafka.bootstrap.servers": settings.kafka_bootstrap_servers,
-        "kafka.security.protocol": settings.kafka_security_protocol,
+        "bootstrap.servers": settings.kafka_bootstrap_servers,
+        "security.protocol": settings.kafka_security_protocol,
     }
     if _uses_sasl(settings):
         module = "plain.PlainLoginModule" if settings.kafka_sasl_mechanism == "PLAIN" else "scram.ScramLoginModule"
-        user = settings.kafka_sasl_username
-        password = settings.kafka_sasl_password.get_secret_value()
+        password = _password(settings)
+        if settings.kafka_sasl_password_file:
+            options |= _PROVIDER
+            password = _reference("kafka_sasl_password_file", settings.kafka_sasl_password_file)
         options |= {
-            "kafka.sasl.mechanism": settings.kafka_sasl_mechanism,
-            "kafka.sasl.jaas.config": (
+            "sasl.mechanism": settings.kafka_sasl_mechanism,
+            "sasl.jaas.config": (
                 f"org.apache.kafka.common.security.{module} required "
-                f'username="{_quoted(user)}" password="{_quoted(password)}";'
+                f'username="{_quoted(settings.kafka_sasl_username)}" password="{_quoted(password)}";'
             ),
         }
-    if settings.kafka_ssl_ca:
-        options |= {"kafka.ssl.truststore.type": "PEM", "kafka.ssl.truststore.location": settings.kafka_ssl_ca}
-    return options
+    if _uses_tls(settings) and settings.kafka_ssl_ca:
+        options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": _absolute(settings.kafka_ssl_ca)}
+    if _uses_tls(settings) and settings.kafka_ssl_certificate:
+        options |= _PROVIDER | {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.certificate.chain": _reference("kafka_ssl_certificate", settings.kafka_ssl_certificate),
+            "ssl.keystore.key": _reference("kafka_ssl_key", settings.kafka_ssl_key),
+        }
+    return {f"kafka.{name}": value for name, value in options.items()}
+
+
+def _uses_sasl(settings: Settings) -> bool:
+    return settings.kafka_security_protocol.startswith("SASL_")
+
+
+def _uses_tls(settings: Settings) -> bool:
+    return settings.kafka_security_protocol.endswith("SSL")
+
+
+def read_password(file: Path) -> str:
+    """The password that a file holds.
+
+    Raises:
+        UsageError: the file can't be read, or holds something else beside it.
+    """
+    try:
+        password = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"password file {file} can't be read: {getattr(error, 'strerror', None) or error}") from None
+    if not password or _NO_PASSWORD.search(password):
+        raise UsageError(
+            f"password file {file} is not accepted: it must hold the password alone, without blanks, quotes and "
+            "backslashes, and without a line's end (write it with printf %s)"
+        )
+    return password
+
+
+def _password(settings: Settings) -> str:
+    """The SASL password, from its file where one is named."""
+    if not settings.kafka_sasl_password_file:
+        return settings.kafka_sasl_password.get_secret_value()
+    try:
+        return read_password(Path(settings.kafka_sasl_password_file))
+    except UsageError as error:
+        setting = f"setting kafka_sasl_password_file ({env_name('kafka_sasl_password_file')})"
+        raise UsageError(f"{setting}: {error}") from None
+
+
+def _reference(setting: str, file: str) -> str:
+    """What Kafka's clients replace by the file's content."""
+    path = Path(_absolute(file))
+    if not file or _NO_REFERENCE.search(str(path)):
+        raise UsageError(
+            f"setting {setting} ({env_name(setting)}): {file!r} is not accepted: "
+            + ("the path must not hold : { or }" if file else "a certificate needs its key, give its file")
+        )
+    return f"${{file:{path.parent}:{path.name}}}"
+
+
+def _absolute(file: str) -> str:
+    """Executors have another working directory than the driver."""
+    return str(Path(file).absolute())
 
 
 def _quoted(text: str) -> str:

@@ -24,6 +24,7 @@ VERBS = {
     "report": ("report", "Write a page of plots from Prometheus' data: latency, rates, lag, events."),
     "rules": ("rules", "Check the rules, or try them on a file of payments."),
     "topics": ("topics", "Create the topics with their settings."),
+    "access": ("access", "Make Kafka's users and their rights."),
     "checkpoint": ("checkpoint", "Look into a checkpoint, or make another mode start from it."),
     "config": ("config", "Print the effective configuration."),
     "demo": ("demo", "Run every mode in turn on an embedded Kafka and Spark, and report."),

@@ -16,7 +16,7 @@ def command(env: Path) -> int:
     """Show services, mode, rates, latency of the last minute, lag and addresses; exit code 0 when all is healthy."""
     from rich.console import Console
 
-    from fraud_filter.compose.addresses import addresses
+    from fraud_filter.compose.addresses import addresses, prometheus_address
     from fraud_filter.compose.readings import read
     from fraud_filter.compose.screen import screen
     from fraud_filter.compose.stack import Stack
@@ -26,6 +26,6 @@ def command(env: Path) -> int:
     if not any(state.state == "running" for state in states):
         click.echo(f"{stack.name} is not running: make up starts it")
         return EXIT_FAILED
-    readings = read(f"http://127.0.0.1:{stack.value('PROMETHEUS_PORT')}")
+    readings = read(prometheus_address(stack.env))
     Console(highlight=False).print(screen(states, readings, addresses(stack)))
     return EXIT_OK if all(state.ready for state in states) else EXIT_FAILED

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from fraud_filter.compose import env_file
+from fraud_filter.compose import env_file, secrets
 from fraud_filter.compose.stack import GRAFANA, Stack
+from fraud_filter.kafka_client import read_password
 
 _HOST = "127.0.0.1"
 
@@ -14,15 +15,22 @@ _HOST = "127.0.0.1"
 def prometheus_address(env: Path) -> str:
     """URL of the Prometheus of the stack that an environment file describes; of `.env.example` where there is none.
 
-    Needs no Docker Engine. As in a `Stack`, the environment wins over the file.
+    Needs no Docker Engine. As in a `Stack`, the environment wins over the file. In the secure stack the URL holds
+    user and password: it is not to be shown.
 
     Raises:
-        UsageError: the file can't be read.
+        UsageError: the file, or that with the password, can't be read.
     """
-    name = "PROMETHEUS_PORT"
-    files = [file for file in (env, env_file.EXAMPLE) if file.exists()]
-    ports = (os.environ.get(name), *(env_file.read(file).get(name) for file in files))
-    return f"http://{_HOST}:{next(port for port in ports if port)}"
+    files = [env_file.read(file) for file in (env, env_file.EXAMPLE) if file.exists()]
+
+    def value(name: str) -> str:
+        return next((found for found in (os.environ.get(name), *(file.get(name) for file in files)) if found), "")
+
+    login = ""
+    if env_file.SECURE_FILE in env_file.compose_files({"COMPOSE_FILE": value("COMPOSE_FILE")}):
+        file = Path(value("SECRETS_DIR"), secrets.PROMETHEUS_PASSWORD)
+        login = f"{secrets.PROMETHEUS_USER}:{read_password(file)}@"
+    return f"http://{login}{_HOST}:{value('PROMETHEUS_PORT')}"
 
 
 def addresses(stack: Stack) -> list[tuple[str, str]]:
@@ -31,6 +39,19 @@ def addresses(stack: Stack) -> list[tuple[str, str]]:
     def page(setting: str, path: str = "/") -> str:
         return f"http://{_HOST}:{stack.value(setting)}{path}"
 
+    grafana = any(state.service == GRAFANA for state in stack.states())
+    if stack.secure:
+        directory = Path(stack.value("SECRETS_DIR"))
+        shown = [
+            ("Kafka", f"{_HOST}:{stack.value('KAFKA_PORT')}  user {secrets.OPERATOR}, password in its file"),
+            (
+                "Prometheus",
+                f"{page('PROMETHEUS_PORT')}  user {secrets.PROMETHEUS_USER}, password in {secrets.PROMETHEUS_PASSWORD}",
+            ),
+        ]
+        if grafana:
+            shown.append(("Grafana", f"{page('GRAFANA_PORT')}  user admin, password in {secrets.GRAFANA_PASSWORD}"))
+        return [*shown, ("passwords", f"files in {directory}")]
     shown = [
         ("Kafka", f"{_HOST}:{stack.value('KAFKA_PORT')}"),
         ("filter's metrics", page("FRAUD_METRICS_PORT", "/metrics")),
@@ -39,6 +60,6 @@ def addresses(stack: Stack) -> list[tuple[str, str]]:
         ("Spark: the master", page("SPARK_MASTER_UI_PORT")),
         ("Prometheus", page("PROMETHEUS_PORT")),
     ]
-    if any(state.service == GRAFANA for state in stack.states()):
+    if grafana:
         shown.append(("Grafana", f"{page('GRAFANA_PORT')}  user admin, password: GRAFANA_PASSWORD in {stack.env}"))
     return shown

@@ -6,13 +6,15 @@ import re
 import secrets
 from pathlib import Path
 
-from dotenv import dotenv_values, set_key
+from dotenv import dotenv_values, set_key, unset_key
 
 from fraud_filter.config import HOME
 from fraud_filter.errors import UsageError
 
 EXAMPLE = HOME / ".env.example"
 COMPOSE_FILE = HOME / "docker-compose.yml"
+#: On top of the other, in the secure stack.
+SECURE_FILE = HOME / "docker-compose.secure.yml"
 
 #: Filled in where `.env.example` leaves them empty.
 SECRETS = ("SPARK_SECRET", "GRAFANA_PASSWORD")
@@ -55,13 +57,34 @@ def change(path: Path, name: str, value: str) -> None:
     path.chmod(0o600)
 
 
-def require(path: Path, values: dict[str, str], compose_file: Path = COMPOSE_FILE) -> None:
-    """Checks that every variable that the Compose file needs has a value.
+def remove(path: Path, name: str) -> None:
+    """Takes a name out of the file, where it is there."""
+    if name in read(path):
+        unset_key(path, name, quote_mode="never")
+        path.chmod(0o600)
+
+
+def compose_files(values: dict[str, str]) -> list[Path]:
+    """The Compose files that the stack is made of: COMPOSE_FILE, as Compose itself reads it, or the only one.
+
+    Raises:
+        UsageError: one of them is not there.
+    """
+    files = [HOME / name for name in values.get("COMPOSE_FILE", "").split(":") if name] or [COMPOSE_FILE]
+    for file in files:
+        if not file.exists():
+            raise UsageError(f"COMPOSE_FILE: there is no {file}: give {COMPOSE_FILE.name}, or leave it empty")
+    return files
+
+
+def require(path: Path, values: dict[str, str]) -> None:
+    """Checks that every variable that the Compose files need has a value.
 
     Raises:
         UsageError: names those that have none.
     """
-    needed = dict.fromkeys(_REQUIRED.findall(compose_file.read_text(encoding="utf-8")))
+    texts = [file.read_text(encoding="utf-8") for file in compose_files(values)]
+    needed = dict.fromkeys(name for text in texts for name in _REQUIRED.findall(text))
     missing = [name for name in needed if not values.get(name)]
     if missing:
         raise UsageError(f"{path} has no value for {', '.join(missing)}: give one; .env.example says what it means")

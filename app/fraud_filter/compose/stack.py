@@ -104,10 +104,21 @@ class Stack:
         env_file.change(self.env, name, value)
         self.values[name] = value
 
+    def remove(self, name: str) -> None:
+        """Takes a setting away, in the file and for this run."""
+        env_file.remove(self.env, name)
+        self.values.pop(name, None)
+
+    @property
+    def secure(self) -> bool:
+        """Whether this is the secure stack."""
+        return env_file.SECURE_FILE in env_file.compose_files(self.values)
+
     def command(self, *words: str) -> list[str]:
         """`docker compose ...` of this project."""
-        files = ("--file", str(env_file.COMPOSE_FILE), "--env-file", str(self.env), "--project-name", self.name)
-        return ["docker", "compose", "--project-directory", str(HOME), *files, *words]
+        files = [word for file in env_file.compose_files(self.values) for word in ("--file", str(file))]
+        project = ("--env-file", str(self.env), "--project-name", self.name)
+        return ["docker", "compose", "--project-directory", str(HOME), *files, *project, *words]
 
     def environment(self) -> dict[str, str]:
         """What `docker compose` gets as its environment: the values in force, and the profiles of this run."""

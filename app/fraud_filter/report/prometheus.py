@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import requests
 
@@ -32,10 +32,9 @@ class Prometheus:
     """
 
     def __init__(self, url: str, timeout_s: float = 30.0) -> None:
-        self._url = url.rstrip("/")
         self._timeout_s = timeout_s
         try:
-            parts = urlsplit(self._url)
+            parts = urlsplit(url.rstrip("/"))
             complete = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         except ValueError:  # a port beyond 65535, an IPv6 address without its end
             complete = False
@@ -46,6 +45,7 @@ class Prometheus:
             )
         #: The address without user name and password.
         self.address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        self._login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
 
     def range(self, query: str, window: Window) -> list[Series]:
         """The value of a PromQL expression over the window, a point every `window.step_s` seconds.
@@ -72,7 +72,9 @@ class Prometheus:
 
     def _ask(self, call: str, **parameters: str) -> list[Any]:
         try:
-            answer = requests.get(f"{self._url}/api/v1/{call}", params=parameters, timeout=self._timeout_s)
+            answer = requests.get(
+                f"{self.address}/api/v1/{call}", params=parameters, auth=self._login, timeout=self._timeout_s
+            )
         except requests.ReadTimeout:
             raise FraudFilterError(
                 f"Prometheus at {self.address} took longer than {self._timeout_s:g} s for {parameters['query']}: "
@@ -83,6 +85,11 @@ class Prometheus:
                 f"argument --prometheus: no Prometheus answered at {self.address} ({_reason(error)}): "
                 "start the stack with make up, or give another address"
             ) from None
+        if answer.status_code == requests.codes.unauthorized:
+            raise UsageError(
+                f"argument --prometheus: Prometheus at {self.address} asks for a user and a password, and did not take "
+                "what it got: give http://USER:PASSWORD@HOST:PORT"
+            )
         try:
             body = answer.json()
             if body["status"] == "success":
