@@ -36,13 +36,13 @@ _ANY_HOST = "*"
 
 
 class User(BaseModel):
-    """A user and what it may do with each topic."""
+    """A user and what it may do with each topic, and with consumer groups whose names begin so."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
     topics: dict[str, list[Literal["READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"]]] = Field(default_factory=dict)
-    group_prefixes: list[str] = Field(default_factory=list)
+    group_prefixes: dict[str, list[Literal["READ", "DESCRIBE"]]] = Field(default_factory=dict)
 
     @property
     def principal(self) -> str:
@@ -50,15 +50,16 @@ class User(BaseModel):
         return f"User:{self.name}"
 
     def rights(self) -> set[AclBinding]:
-        """One ACL for each operation; groups are read, which is what members do."""
+        """One ACL for each operation."""
         topics = {
             self._right(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, operation)
             for topic, operations in self.topics.items()
             for operation in operations
         }
         groups = {
-            self._right(ResourceType.GROUP, prefix, ResourcePatternType.PREFIXED, "READ")
-            for prefix in self.group_prefixes
+            self._right(ResourceType.GROUP, prefix, ResourcePatternType.PREFIXED, operation)
+            for prefix, operations in self.group_prefixes.items()
+            for operation in operations
         }
         return topics | groups
 
