@@ -25,7 +25,7 @@ def librdkafka_config(settings: Settings, **extra: Any) -> dict[str, Any]:
     """Configuration of a confluent-kafka client (`extra` keys use `_` for `.`).
 
     Raises:
-        UsageError: the file with the password can't be used.
+        UsageError: name, password, certificate or key are missing or can't be used.
     """
     config: dict[str, Any] = {
         "bootstrap.servers": settings.kafka_bootstrap_servers,
@@ -39,12 +39,8 @@ def librdkafka_config(settings: Settings, **extra: Any) -> dict[str, Any]:
             "sasl.password": _password(settings),
         }
     if _uses_tls(settings):
-        files = {
-            "ssl.ca.location": settings.kafka_ssl_ca,
-            "ssl.certificate.location": settings.kafka_ssl_certificate,
-            "ssl.key.location": settings.kafka_ssl_key,
-        }
-        config |= {name: file for name, file in files.items() if file}
+        names = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location")
+        config |= {name: file for name, file in zip(names, _tls_files(settings), strict=True) if file}
     return config | {name.replace("_", "."): value for name, value in extra.items()}
 
 
@@ -52,7 +48,7 @@ def kafka_python_config(settings: Settings) -> dict[str, Any]:
     """Keyword arguments of a kafka-python client (used for administration, where speed does not matter).
 
     Raises:
-        UsageError: the file with the password can't be used.
+        UsageError: name, password, certificate or key are missing or can't be used.
     """
     config: dict[str, Any] = {
         "bootstrap_servers": settings.kafka_bootstrap_servers.split(","),
@@ -66,12 +62,8 @@ def kafka_python_config(settings: Settings) -> dict[str, Any]:
             "sasl_plain_password": _password(settings),
         }
     if _uses_tls(settings):
-        files = {
-            "ssl_cafile": settings.kafka_ssl_ca,
-            "ssl_certfile": settings.kafka_ssl_certificate,
-            "ssl_keyfile": settings.kafka_ssl_key,
-        }
-        config |= {name: file for name, file in files.items() if file}
+        names = ("ssl_cafile", "ssl_certfile", "ssl_keyfile")
+        config |= {name: file for name, file in zip(names, _tls_files(settings), strict=True) if file}
     return config
 
 
@@ -81,7 +73,7 @@ def spark_kafka_options(settings: Settings) -> dict[str, str]:
     What is in a file stays there: the options name the file, and the clients on driver and executors read it.
 
     Raises:
-        UsageError: a file can't be used.
+        UsageError: name, password, certificate or key are missing or can't be used.
     """
     options = {
         "bootstrap.servers": settings.kafka_bootstrap_servers,
@@ -100,13 +92,14 @@ def spark_kafka_options(settings: Settings) -> dict[str, str]:
                 f'username="{_quoted(settings.kafka_sasl_username)}" password="{_quoted(password)}";'
             ),
         }
-    if _uses_tls(settings) and settings.kafka_ssl_ca:
-        options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": _absolute(settings.kafka_ssl_ca)}
-    if _uses_tls(settings) and settings.kafka_ssl_certificate:
+    ca, certificate, key = _tls_files(settings) if _uses_tls(settings) else ("", "", "")
+    if ca:
+        options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": _absolute(ca)}
+    if certificate:
         options |= _PROVIDER | {
             "ssl.keystore.type": "PEM",
-            "ssl.keystore.certificate.chain": _reference("kafka_ssl_certificate", settings.kafka_ssl_certificate),
-            "ssl.keystore.key": _reference("kafka_ssl_key", settings.kafka_ssl_key),
+            "ssl.keystore.certificate.chain": _reference("kafka_ssl_certificate", certificate),
+            "ssl.keystore.key": _reference("kafka_ssl_key", key),
         }
     return {f"kafka.{name}": value for name, value in options.items()}
 
@@ -137,10 +130,40 @@ def read_password(file: Path) -> str:
     return password
 
 
+def _tls_files(settings: Settings) -> tuple[str, str, str]:
+    """The authority's certificate, our own and its key; "" for what is not given."""
+    names = ("kafka_ssl_ca", "kafka_ssl_certificate", "kafka_ssl_key")
+    ca, certificate, key = (_readable(name, getattr(settings, name)) for name in names)
+    if bool(certificate) != bool(key):
+        raise UsageError(
+            f"settings kafka_ssl_certificate ({env_name(names[1])}) and kafka_ssl_key ({env_name(names[2])}): "
+            f"{certificate!r} and {key!r}: give both or none"
+        )
+    return ca, certificate, key
+
+
+def _readable(setting: str, file: str) -> str:
+    try:
+        if file:
+            Path(file).read_bytes()
+    except OSError as error:
+        raise UsageError(f"setting {setting} ({env_name(setting)}): {file!r} can't be read: {error.strerror}") from None
+    return file
+
+
 def _password(settings: Settings) -> str:
     """The SASL password, from its file where one is named."""
+    needed = f"is needed with kafka_security_protocol={settings.kafka_security_protocol}"
+    if not settings.kafka_sasl_username:
+        raise UsageError(f"setting kafka_sasl_username ({env_name('kafka_sasl_username')}): a user's name {needed}")
     if not settings.kafka_sasl_password_file:
-        return settings.kafka_sasl_password.get_secret_value()
+        password = settings.kafka_sasl_password.get_secret_value()
+        if not password:
+            raise UsageError(
+                f"setting kafka_sasl_password_file ({env_name('kafka_sasl_password_file')}): a file with the password "
+                f"{needed}"
+            )
+        return password
     try:
         return read_password(Path(settings.kafka_sasl_password_file))
     except UsageError as error:
@@ -151,10 +174,9 @@ def _password(settings: Settings) -> str:
 def _reference(setting: str, file: str) -> str:
     """What Kafka's clients replace by the file's content."""
     path = Path(_absolute(file))
-    if not file or _NO_REFERENCE.search(str(path)):
+    if _NO_REFERENCE.search(str(path)):
         raise UsageError(
-            f"setting {setting} ({env_name(setting)}): {file!r} is not accepted: "
-            + ("the path must not hold : { or }" if file else "a certificate needs its key, give its file")
+            f"setting {setting} ({env_name(setting)}): {file!r} is not accepted: the path must not hold : {{ or }}"
         )
     return f"${{file:{path.parent}:{path.name}}}"
 

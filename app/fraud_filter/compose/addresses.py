@@ -43,7 +43,7 @@ def addresses(stack: Stack) -> list[tuple[str, str]]:
     if stack.secure:
         directory = Path(stack.value("SECRETS_DIR"))
         shown = [
-            ("Kafka", f"{_HOST}:{stack.value('KAFKA_PORT')}  user {secrets.OPERATOR}, password in its file"),
+            ("Kafka", f"{_HOST}:{stack.value('KAFKA_PORT')}  user {secrets.OPERATOR}, password in {secrets.OPERATOR}"),
             (
                 "Prometheus",
                 f"{page('PROMETHEUS_PORT')}  user {secrets.PROMETHEUS_USER}, password in {secrets.PROMETHEUS_PASSWORD}",
