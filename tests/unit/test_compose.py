@@ -35,6 +35,7 @@ NOT_IN_THE_STACK = {
     *("FRAUD_PAYMENT_SCHEMA", "FRAUD_RULES", "FRAUD_SOURCE", "FRAUD_SINK"),
     *("FRAUD_RATE_ROWS_PER_SECOND", "FRAUD_RATE_PARTITIONS", "FRAUD_KAFKA_SECURITY_PROTOCOL", "FRAUD_MONITORING"),
     *("FRAUD_KAFKA_SASL_MECHANISM", "FRAUD_KAFKA_SASL_USERNAME", "FRAUD_KAFKA_SASL_PASSWORD", "FRAUD_KAFKA_SSL_CA"),
+    *("FRAUD_KAFKA_SASL_PASSWORD_FILE", "FRAUD_KAFKA_SSL_CERTIFICATE", "FRAUD_KAFKA_SSL_KEY"),
 }
 
 
@@ -118,7 +119,8 @@ def test_every_data_volume_is_named() -> None:
 
 
 def test_the_example_has_every_variable_and_no_other() -> None:
-    beside = {"COMPOSE_PROFILES", "KAFKA_BOOTSTRAP_SERVERS"}  # read by Compose itself, and by programs on the host
+    # Read by Compose itself, and by programs on the host.
+    beside = {"COMPOSE_FILE", "COMPOSE_PROFILES", "KAFKA_BOOTSTRAP_SERVERS"}
     assert set(ENV) == variables() | beside
 
 
@@ -224,7 +226,11 @@ def test_the_agent_s_lock_belongs_to_its_specification() -> None:
 
 
 @pytest.mark.parametrize(
-    "script", ["app/base", "kafka/entrypoint.sh", "kafka/healthcheck", "spark/entrypoint.sh", "spark/healthcheck"]
+    "script",
+    [
+        *("app/base", "kafka/certificates", "kafka/entrypoint.sh", "kafka/healthcheck"),
+        *("spark/entrypoint.sh", "spark/healthcheck"),
+    ],
 )
 def test_scripts_can_be_run_and_stop_at_the_first_error(script: str) -> None:
     assert (HOME / script).stat().st_mode & stat.S_IXUSR
