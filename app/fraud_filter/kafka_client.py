@@ -112,6 +112,14 @@ def _uses_tls(settings: Settings) -> bool:
     return settings.kafka_security_protocol.endswith("SSL")
 
 
+def describe_login(settings: Settings) -> str:
+    """What to add where no broker answered: a client can't tell a refused login from that."""
+    if settings.kafka_security_protocol == "PLAINTEXT":
+        return ""
+    who = f" as user {settings.kafka_sasl_username!r}" if _uses_sasl(settings) else ""
+    return f" (a refused login looks the same: {settings.kafka_security_protocol}{who})"
+
+
 def read_password(file: Path) -> str:
     """The password that a file holds.
 

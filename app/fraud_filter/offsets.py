@@ -12,7 +12,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 
 from fraud_filter.config import Settings, env_name
 from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.kafka_client import librdkafka_config
+from fraud_filter.kafka_client import describe_login, librdkafka_config
 
 #: Records in one batch of `read_records`.
 BATCH_RECORDS = 10_000
@@ -58,6 +58,7 @@ def find_partitions(consumer: Consumer, settings: Settings, names: Sequence[str]
         raise NoBrokerError(
             f"setting kafka_bootstrap_servers ({env_name('kafka_bootstrap_servers')}): no Kafka broker answered at "
             f"{settings.kafka_bootstrap_servers!r} within {settings.kafka_timeout_s:g} s: {describe_error(error)}"
+            + describe_login(settings)
         ) from None
     found: dict[str, list[int]] = {}
     for name in names:

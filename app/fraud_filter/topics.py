@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from fraud_filter.config import HOME, Settings
 from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.kafka_client import kafka_python_config
+from fraud_filter.kafka_client import describe_login, kafka_python_config
 from fraud_filter.yaml_text import parse_yaml
 
 TOPICS_FILE = HOME / "kafka/topics.yml"
@@ -134,7 +134,7 @@ def admin_client(settings: Settings) -> Iterator[Any]:
     except (KafkaError, OSError, ValueError) as error:
         raise UsageError(
             f"setting kafka_bootstrap_servers (KAFKA_BOOTSTRAP_SERVERS): no Kafka broker answered at "
-            f"{servers!r} within {settings.kafka_timeout_s:g} s: {error}"
+            f"{servers!r} within {settings.kafka_timeout_s:g} s: {error}{describe_login(settings)}"
         ) from None
     try:
         yield admin

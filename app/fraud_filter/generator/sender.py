@@ -17,7 +17,7 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
 from fraud_filter.generator.report import LATE_MS, Lateness, Report
 from fraud_filter.generator.source import Batch, Source
-from fraud_filter.kafka_client import librdkafka_config
+from fraud_filter.kafka_client import describe_login, librdkafka_config
 
 #: Header of every generated record: when it was due, in microseconds since 1970, as decimal ASCII. A latency
 #: measured from there includes what the sender was late (no coordinated omission).
@@ -234,7 +234,7 @@ def _connect(settings: Settings, on_error: Any) -> Any:
     except KafkaException as error:
         raise UsageError(
             f"setting kafka_bootstrap_servers (KAFKA_BOOTSTRAP_SERVERS): no Kafka broker answered at "
-            f"{servers!r} within {settings.kafka_timeout_s:g} s: {error.args[0].str()}"
+            f"{servers!r} within {settings.kafka_timeout_s:g} s: {error.args[0].str()}{describe_login(settings)}"
         ) from None
     if settings.input_topic not in topics:
         raise UsageError(
