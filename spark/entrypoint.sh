@@ -13,7 +13,7 @@ cp /etc/spark/* "$SPARK_CONF_DIR"/
 [ -z "${SPARK_SECRET_FILE:-}" ] || SPARK_SECRET=$(<"$SPARK_SECRET_FILE")
 [ -z "${SPARK_SECRET:-}" ] || add spark.authenticate.secret "$SPARK_SECRET"
 if [ -n "${SPARK_UI_KEY_FILE:-}" ]; then
-    # Every page of every Spark program, the figures for Prometheus too.
+    # Every page of every Spark program.
     filter=org.apache.spark.ui.JWSFilter
     add spark.ui.filters "$filter"
     add "spark.$filter.param.secretKey" "$(<"$SPARK_UI_KEY_FILE")"

@@ -154,7 +154,7 @@ def test_payments_flow_in_continuous_mode(secured: Deployed) -> None:
 def test_prometheus_reaches_every_target(secured: Deployed) -> None:
     wait_until("all targets are up", lambda: _ask_prometheus(secured, "count(up == 0) or vector(0)") == 0)
     assert _ask_prometheus(secured, "count(up)") == len(
-        ("filter", "probe", "generator", "kafka", "prometheus", "master", "worker", "driver", "executors")
+        ("filter", "probe", "generator", "kafka", "prometheus", "master", "worker", "driver")
     )
 
 

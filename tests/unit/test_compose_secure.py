@@ -50,7 +50,7 @@ GIVEN = {
     "fraud-filter": {"spark-secret", "spark-ui-key", _CA, "kafka-filter"},
     "probe": {_CA, "kafka-probe"},
     "generator": {_CA, "kafka-generator"},
-    "prometheus": {"prometheus-web.yml", "prometheus-password", "spark-ui-token"},
+    "prometheus": {"prometheus-web.yml", "prometheus-password"},
     "grafana": {"grafana-password", "prometheus-password"},
 }
 

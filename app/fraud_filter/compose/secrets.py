@@ -29,6 +29,8 @@ CA = "kafka-ca.crt"
 PROMETHEUS_PASSWORD = "prometheus-password"  # noqa: S105 - names of files
 GRAFANA_PASSWORD = "grafana-password"  # noqa: S105
 
+#: Whom the token of Spark's pages is for.
+_HEALTHCHECK = "healthcheck"
 _BYTES = 24
 #: The least that the signature of a token may be made with (RFC 7518, 3.2).
 _KEY_BYTES = 32
@@ -82,7 +84,7 @@ def _spark_pages(directory: Path) -> None:
     """The key that Spark's pages check tokens with (Spark docs, "Security": JWSFilter), and a token."""
     key = secrets.token_bytes(_KEY_BYTES)
     (directory / "spark-ui-key").write_bytes(base64.urlsafe_b64encode(key))
-    (directory / "spark-ui-token").write_text(jwt.encode({"sub": PROMETHEUS_USER}, key, "HS256"), encoding="utf-8")
+    (directory / "spark-ui-token").write_text(jwt.encode({"sub": _HEALTHCHECK}, key, "HS256"), encoding="utf-8")
 
 
 def _prometheus(directory: Path) -> None:
