@@ -75,6 +75,11 @@ def _settings(stack: Deployed, **changes: str) -> config.Settings:
     return config.load({"kafka_timeout_s": REFUSED_S, **changes}, env_file=stack.env)
 
 
+def _nothing_is_lost(stack: Deployed, directory: Path) -> None:
+    """By the audit; while the filter catches up, what it has not read yet counts as lost."""
+    wait_until("nothing is lost", lambda: audited(stack, directory / "audit.json")["payments"], 240, every_s=5)
+
+
 def _as(stack: Deployed, user: str, **changes: str) -> config.Settings:
     file = str(_directory(stack) / user)
     return _settings(stack, kafka_sasl_username=user, kafka_sasl_password_file=file, **changes)
@@ -160,7 +165,7 @@ def test_prometheus_reaches_every_target(secured: Deployed) -> None:
 
 def test_programs_on_this_machine_work_with_what_up_wrote(secured: Deployed, tmp_path: Path) -> None:
     environment = {"FRAUD_ENV_FILE": str(secured.env)}
-    assert audited(secured, tmp_path / "audit.json")["payments"] > 0
+    _nothing_is_lost(secured, tmp_path)
     sent = run("generate", "--rate", "20", "--seconds", "1", **environment)
     assert sent.returncode == 0, sent.stdout
     probed = run("probe", "--seconds", "2", "--probe-port", "0", **environment)
@@ -173,18 +178,20 @@ def test_a_switch_to_real_time_loses_nothing(secured: Deployed, tmp_path: Path) 
     switched = secured.call("switch", "real-time", "--timeout", "400")
     assert switched.returncode == 0, switched.stdout
     assert "from continuous to real-time mode in " in switched.stdout
-    assert audited(secured, tmp_path / "audit.json")["payments"] > 0
+    _nothing_is_lost(secured, tmp_path)
 
 
 # -- who gets in
 
 
 def test_kafka_takes_no_client_without_encryption(secured: Deployed) -> None:
-    assert "isconnected" in _refusal(_settings(secured, kafka_security_protocol="PLAINTEXT"))
+    assert "brokers are down" in _refusal(_settings(secured, kafka_security_protocol="PLAINTEXT"))
+    assert _brokers(_settings(secured)) == 1
 
 
 def test_kafka_takes_no_client_without_a_login(secured: Deployed) -> None:
-    assert "isconnected" in _refusal(_settings(secured, kafka_security_protocol="SSL"))
+    assert "brokers are down" in _refusal(_settings(secured, kafka_security_protocol="SSL"))
+    assert _brokers(_settings(secured)) == 1
 
 
 def test_kafka_takes_no_wrong_password(secured: Deployed, tmp_path: Path) -> None:
@@ -364,4 +371,4 @@ def test_new_secrets_are_made_and_used_when_the_old_are_removed(secured: Deploye
     assert "uthentication failed" in _refusal(_settings(secured, kafka_sasl_password_file=str(old)))
     before = _ask_prometheus(secured, DECIDED)
     assert wait_until("more flagged payments", lambda: _ask_prometheus(secured, DECIDED) > before, timeout_s=240)
-    assert audited(secured, tmp_path / "audit.json")["payments"] > 0
+    _nothing_is_lost(secured, tmp_path)
