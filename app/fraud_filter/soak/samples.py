@@ -32,7 +32,7 @@ true
 #: What a process is, by a word of its command line.
 _ROLES = {
     "deploy.SparkSubmit": "driver",
-    "fraud-filter run": "filter",
+    "/fraud-filter run": "filter",
     "CoarseGrainedExecutorBackend": "executor",
     "deploy.worker.Worker": "worker",
     "deploy.master.Master": "master",
