@@ -28,7 +28,7 @@ _JUMPS = ("86400", "-3600")
 _JUMP_S = 5.0
 #: How long payments pile up unread before they are removed, and then those that stay.
 _UNREAD_S = 6.0
-_STARTED_S = 120.0
+_STARTED_S = 300.0
 _SENDER_LOOKS_S = 30.0
 _LOOK_S = 0.5
 #: As `supervisor/losses.py` tells them.

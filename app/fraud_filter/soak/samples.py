@@ -41,9 +41,10 @@ _ROLES = {
 #: Bytes of heap in use. Its floor over a while is what a collection leaves.
 _HEAPS = {
     "driver": "max(metrics_fraud_filter_driver_jvm_heap_used_Value)",
-    "worker": "max(metrics_worker_jvm_heap_used_Value)",
-    "master": "max(metrics_master_jvm_heap_used_Value)",
-    "broker": 'sum(jvm_memory_used_bytes{job="kafka",area="heap"})',
+    "executor": 'max(metrics_executor_JVMHeapMemory_bytes{executor_id!="driver"})',
+    "worker": 'max(metrics_jvm_heap_used_Value{job="spark-worker"})',
+    "master": 'max(metrics_jvm_heap_used_Value{job="spark-master"})',
+    "broker": 'sum(jvm_memory_pool_collection_used_bytes{job="kafka"})',
 }
 
 
