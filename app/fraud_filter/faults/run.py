@@ -20,11 +20,15 @@ from fraud_filter.faults.witness import Witness
 _SWITCH_S = 300.0
 _STEADY_S = 240.0
 _RECOVER_S = 240.0
+_COMMIT_S = 300.0
 _ALERT_S = 60.0
 _SETTLE_S = 1.0
 #: Decisions that stop again so shortly after they came were no recovery; and how late they may be when they go on.
 _SURE_S = 5.0
 _LATE_S = 10.0
+#: A commit that takes longer is told: epochs take 5 s, batches of real-time mode one minute here.
+_COMMIT_LATE_S = 75.0
+_LOOK_S = 0.5
 
 _RECORDS_LOST = "FraudFilterRecordsLost"
 
@@ -69,6 +73,7 @@ class Run:
                 effect = fault.inject(stage)
                 notes = effect.notes
                 seconds = self._recover(effect)
+                notes += self._await_commit(effect)
                 end = stage.ends()
                 stage.await_decisions(end, _RECOVER_S)
                 if effect.low:
@@ -97,6 +102,21 @@ class Run:
             stage.await_decisions(stage.ends(), _RECOVER_S)
             if time.monotonic() - again < _LATE_S:
                 return recovered - effect.since
+
+    def _await_commit(self, effect: Effect) -> tuple[str, ...]:
+        """Waits until what was decided is committed, too; tells when that took long.
+
+        Raises:
+            FraudFilterError: nothing is committed any more.
+        """
+        stage, began = self._stage, time.monotonic()
+        ends = stage.ends()
+        while not all(stage.committed().get(number, -1) >= end for number, end in ends.items()):
+            if time.monotonic() - began > _COMMIT_S:
+                raise FraudFilterError(f"decisions come, and nothing was committed within {_COMMIT_S:g} s")
+            time.sleep(_LOOK_S)
+        late = time.monotonic() - began > _COMMIT_LATE_S
+        return (f"commits go on after {time.monotonic() - effect.since:.0f} s",) if late else ()
 
     def _audit(self, first: Mapping[int, int], end: Mapping[int, int], effect: Effect) -> AuditResult:
         """From what was committed before the fault, or from what was not removed."""
