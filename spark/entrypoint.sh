@@ -23,6 +23,12 @@ esac
 
 case ${1:-} in
     master) exec spark-class org.apache.spark.deploy.master.Master ;;
-    worker) exec spark-class org.apache.spark.deploy.worker.Worker "${SPARK_MASTER:?is not set}" ;;
+    worker)
+        # A master that recovers tells the workers that it remembers. A new one at an old one's address would take that
+        # for its own registration, and never register (seen when both were restarted at the same time).
+        : "${SPARK_MASTER:?is not set}"
+        until healthcheck recovered >/dev/null 2>&1; do sleep 0.5; done
+        exec spark-class org.apache.spark.deploy.worker.Worker "$SPARK_MASTER"
+        ;;
     *) exec "$@" ;;
 esac

@@ -18,7 +18,7 @@ OWN = yaml.safe_load(OVERLAY.read_text())
 
 def test_every_fault_has_a_name_of_its_own_that_an_option_can_take() -> None:
     names = [fault.name for fault in FAULTS]
-    assert len(set(names)) == len(names) == 14
+    assert len(set(names)) == len(names) == 15
     assert all(re.fullmatch(r"[a-z-]+", name) for name in names)
 
 

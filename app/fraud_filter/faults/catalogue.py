@@ -9,7 +9,7 @@ from fraud_filter.errors import UsageError
 from fraud_filter.faults.checkpoints import corrupt_offsets, delete_commit, fill_disk
 from fraud_filter.faults.effect import Effect
 from fraud_filter.faults.inputs import add_partition, jump_clock, remove_unread
-from fraud_filter.faults.kills import kill_container, kill_java
+from fraud_filter.faults.kills import kill_containers, kill_java
 from fraud_filter.faults.outages import cut_network, pause_broker, stop_broker
 from fraud_filter.faults.stage import FILTER, MASTER, WORKER, Stage
 
@@ -36,10 +36,11 @@ FAULTS = (
     Fault(
         "driver-kill", "kill -9 of Spark's Java in the filter's container", kill_java(FILTER, "SparkSubmit"), _LIMIT_S
     ),
-    Fault("filter-kill", "kill -9 of every process of the filter's container", kill_container(FILTER)),
+    Fault("filter-kill", "kill -9 of every process of the filter's container", kill_containers(FILTER)),
     Fault("executor-kill", "kill -9 of an executor", kill_java(WORKER, "CoarseGrainedExecutorBackend"), _LIMIT_S),
-    Fault("worker-kill", "kill -9 of the worker and its executor", kill_container(WORKER)),
-    Fault("master-kill", "kill -9 of the Spark master", kill_container(MASTER)),
+    Fault("worker-kill", "kill -9 of the worker and its executor", kill_containers(WORKER)),
+    Fault("master-kill", "kill -9 of the Spark master", kill_containers(MASTER)),
+    Fault("cluster-kill", "kill -9 of master, worker and executor at once", kill_containers(MASTER, WORKER)),
     Fault("broker-kill", "kill -9 of the broker, back after 20 s", stop_broker),
     Fault("broker-pause", "the broker hangs for 20 s", pause_broker),
     Fault("network-cut", "no network between worker and broker for 20 s", cut_network),

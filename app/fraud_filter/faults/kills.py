@@ -34,12 +34,13 @@ def kill_java(service: str, word: str) -> Callable[[Stage], Effect]:
     return inject
 
 
-def kill_container(service: str) -> Callable[[Stage], Effect]:
-    """Kills all processes of a service's container."""
+def kill_containers(*services: str) -> Callable[[Stage], Effect]:
+    """Kills all processes of the services' containers."""
 
     def inject(stage: Stage) -> Effect:
         effect = Effect(grace_s=_GRACE_S)
-        stage.container(service).exec_run(["sh", "-c", _KILL_ALL])  # its own exit code goes with the container
+        for service in services:
+            stage.container(service).exec_run(["sh", "-c", _KILL_ALL])  # its own exit code goes with the container
         return effect
 
     return inject
