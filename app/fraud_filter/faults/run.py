@@ -55,6 +55,8 @@ class Run:
                 self._stage.await_ready(_STEADY_S)
                 outcome = self.put_in(fault, mode)
                 self._stage.say(describe(outcome))
+                if not outcome.ok:
+                    self._stage.keep_logs(f"{mode}-{fault.name}")
                 yield outcome
 
     def put_in(self, fault: Fault, mode: ModeName) -> Outcome:

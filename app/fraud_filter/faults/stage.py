@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import requests
@@ -33,7 +34,7 @@ PROJECT = "fraud-filter-faults"
 #: Beside the defaults: task slots for partitions that are added, and no Grafana, whose image alone has a registry.
 _CHANGES = {"SPARK_WORKER_CORES": "8", "COMPOSE_PROFILES": ""}
 _UP_S = 600.0
-_DOWN_S = 180.0
+_DOWN_S = 600.0
 _ANSWER_S = 5.0
 _BROKER_BACK_S = 120
 _TICK_S = 0.1
@@ -44,12 +45,16 @@ Offsets = dict[int, int]
 
 @dataclass
 class Stage:
-    """The stack, a probe on its output topics, and how far things are."""
+    """The stack, a probe on its output topics, and how far things are.
+
+    `keep_logs`, with a word for their names, keeps those of the containers as they are now.
+    """
 
     stack: Stack
     settings: Settings
     probe: Probe
     say: Say
+    keep_logs: Callable[[str], None] = lambda _: None
 
     def container(self, service: str) -> Container:
         """The service's container as it is now, the first of several.
@@ -157,15 +162,16 @@ def open_stage(mode: ModeName, rate: float, say: Say, **changes: str) -> Iterato
             start(stack, ["--remove-orphans"], stack.services(), _UP_S)
             settings = load(env_file=stack.env)
             with Probe(settings) as probe:
-                yield Stage(stack, settings, probe, say)
+                yield Stage(stack, settings, probe, say, partial(_keep_logs, stack, workspace))
         except FraudFilterError:
-            _keep_logs(stack, workspace)
+            _keep_logs(stack, workspace, "end")
             raise
         finally:
             stack.compose("down", "--volumes", "--remove-orphans", timeout_s=_DOWN_S)
 
 
-def _keep_logs(stack: Stack, workspace: Workspace) -> None:
+def _keep_logs(stack: Stack, workspace: Workspace, name: str) -> None:
+    workspace.keep_logs()
     for state in stack.states():
-        log = workspace.logs / f"{state.container.name}.log"
+        log = workspace.logs / f"{name}-{state.service}.log"
         log.write_bytes(state.container.logs(timestamps=True))
