@@ -27,6 +27,7 @@ def run(stack: Deployed) -> Iterator[Run]:
 def test_a_kill_loses_nothing_and_decisions_come_back(stack: Deployed, run: Run, name: str, seen: str) -> None:
     mode: ModeName = env_file.read(stack.env)["FRAUD_MODE"]  # type: ignore[assignment]
     (fault,) = choose(name)
+    run.steady()
     outcome = run.put_in(fault, mode)
     assert outcome.error == ""
     assert (outcome.lost, outcome.unexpected) == (0, 0)

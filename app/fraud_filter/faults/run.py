@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from fraud_filter.audit import AuditResult, audit
 from fraud_filter.compose.switching import switch
+from fraud_filter.compose.waiting import start
 from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.faults.catalogue import Fault
@@ -52,17 +53,33 @@ class Run:
         for mode in modes:
             switch(self._stage.stack, mode, _SWITCH_S)
             for fault in faults:
-                self._stage.await_ready(_STEADY_S)
+                self.steady()
                 outcome = self.put_in(fault, mode)
                 self._stage.say(describe(outcome))
                 if not outcome.ok:
                     self._stage.keep_logs(f"{mode}-{fault.name}")
                 yield outcome
 
+    def steady(self) -> None:
+        """Waits until the stack is healthy and decides payments; makes it anew, once, when it does not get there.
+
+        Raises:
+            FraudFilterError: it does not get there then, either.
+        """
+        try:
+            self._await_steady()
+        except FraudFilterError as error:
+            self._stage.say(f"the stack is made anew on its data: {error}")
+            start(self._stage.stack, ["--force-recreate"], self._stage.stack.services(), _SWITCH_S)
+            self._await_steady()
+
+    def _await_steady(self) -> None:
+        self._stage.await_ready(_STEADY_S)
+        self._stage.await_decisions(self._stage.ends(), _STEADY_S)
+
     def put_in(self, fault: Fault, mode: ModeName) -> Outcome:
         """One fault in the mode that runs."""
         stage = self._stage
-        stage.await_decisions(stage.ends(), _STEADY_S)
         time.sleep(self._seconds)
         self._floor |= stage.committed()
         first = {number: self._floor.get(number, 0) for number in stage.ends()}

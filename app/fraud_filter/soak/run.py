@@ -18,7 +18,6 @@ from fraud_filter.soak.schedule import Due, draw
 from fraud_filter.soak.trend import find_trends
 
 _SWITCH_S = 300.0
-_STEADY_S = 240.0
 _DRAIN_S = 240.0
 _SETTLE_S = 2.0
 
@@ -41,11 +40,13 @@ def soak(stage: Stage, modes: Sequence[ModeName], *, minutes: float, seed: int, 
             while plan and began + plan[0].at_s < until:
                 due = plan.pop(0)
                 time.sleep(max(0.0, began + due.at_s - time.monotonic()))
-                stage.await_ready(_STEADY_S)
+                run.steady()
                 at_s = round(time.monotonic() - began, 1)
                 outcome = run.put_in(next(fault for fault in FAULTS if fault.name == due.fault), mode)
                 faults.append((due, at_s, outcome))
                 stage.say(f"{at_s:.0f} s, {describe(outcome)}")
+                if not outcome.ok:
+                    stage.keep_logs(f"{at_s:.0f}-{due.fault}")
             time.sleep(max(0.0, until - time.monotonic()))
         end = stage.ends()
         stage.await_decisions(end, _DRAIN_S)
