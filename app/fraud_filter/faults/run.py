@@ -19,8 +19,8 @@ from fraud_filter.faults.witness import Witness
 
 #: Deadlines in seconds.
 _SWITCH_S = 300.0
-_STEADY_S = 240.0
-_RECOVER_S = 240.0
+_STEADY_S = 400.0
+_RECOVER_S = 400.0
 _COMMIT_S = 300.0
 _ALERT_S = 60.0
 _SETTLE_S = 1.0
