@@ -4,6 +4,7 @@
 .PHONY: help demo bench bench-compare bench-flink experiment transitions backlog stack up down status report logs switch audit base test test-unit test-embedded test-integration lint fmt lock dashboards doctor clean
 .PHONY: help demo transitions backlog stack up down status report logs switch audit base test test-unit test-embedded test-integration lint fmt lock dashboards doctor clean
 .PHONY: help demo transitions faults soak stack up down status report logs switch audit base test test-unit test-embedded test-integration lint fmt lock dashboards doctor clean
+.PHONY: help demo transitions backlog faults soak stack up down status report logs switch audit base test test-unit test-embedded test-integration lint fmt lock dashboards doctor clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -35,6 +36,7 @@ transitions: $(READY) ## Change the mode in all 12 ways under load on an embedde
 
 backlog: $(READY) ## Work off 2,000,000 payments that came in during an outage, in each mode, write backlog.json; RECORDS=100000 MODES=continuous
 	$(BIN)/fraud-filter backlog $(call given,MODES,modes) $(call given,RECORDS,records) $(call given,RATE,rate)
+
 faults: $(READY) ## Put faults into a Compose stack of its own under load, audit each, write faults.json; ONLY=broker-kill MODES=continuous narrow it
 	$(BIN)/fraud-filter faults $(call given,ONLY,only) $(call given,MODES,modes) $(call given,RATE,rate) $(call given,SECONDS,seconds) $(call given,DOCS,docs) $(if $(ADD),--add)
 
@@ -105,6 +107,7 @@ clean: ## Remove the stack with its data, the virtual environment, caches and re
 	rm -rf .venv .venv-flink .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse demo-report.html demo-report.json report.html transitions.json backlog.json bench-report.html bench-report.json bench-*.png experiment.json
 	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse demo-report.html demo-report.json report.html transitions.json backlog.json
 	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse demo-report.html demo-report.json report.html transitions.json faults.json soak.json
+	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse demo-report.html demo-report.json report.html transitions.json backlog.json faults.json soak.json
 	find app tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(READY): requirements.lock app/bootstrap
