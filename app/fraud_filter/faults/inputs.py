@@ -93,15 +93,17 @@ def remove_unread(stage: Stage) -> Effect:
 
 
 def jump_clock(stage: Stage) -> Effect:
-    """Lets the sender of the payments go on with a clock that is far ahead, then behind, then right again."""
-    effect = Effect()
+    """Lets the sender of the payments go on with a clock that is far ahead, then behind, then right again.
+
+    Each is a start of the sender; recovery counts from the last.
+    """
     try:
         for offset in _JUMPS:
             _run_generator(stage, offset)
             time.sleep(_JUMP_S)
     finally:
         _run_generator(stage, "0")
-    return effect
+    return Effect()
 
 
 def spans(report: str) -> list[Span]:
