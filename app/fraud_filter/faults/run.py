@@ -86,6 +86,7 @@ class Run:
         before = audit(stage.settings, start=first, end=stage.ends())
         outcome = Outcome(fault.name, mode, limit_s=fault.limit_s)
         notes: tuple[str, ...] = ()
+        stage.probe.lap()
         with Witness(stage) as witness:
             try:
                 stage.say(f"{mode}: {fault.what}")
@@ -107,7 +108,9 @@ class Run:
                 )
             except FraudFilterError as error:
                 outcome = replace(outcome, error=str(error))
-            return replace(outcome, seen_as=witness.told(notes))
+            slowest_ms = stage.probe.lap().max_ms
+            late = () if slowest_ms is None else (f"slowest decision {slowest_ms / 1000:.1f} s",)
+            return replace(outcome, seen_as=witness.told((*notes, *late)))
 
     def _recover(self, effect: Effect) -> float:
         """Waits for fresh decisions that go on; returns the seconds since the fault, or since its end."""
