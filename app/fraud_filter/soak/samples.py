@@ -38,13 +38,15 @@ _ROLES = {
     "deploy.master.Master": "master",
     "kafka.Kafka ": "broker",
 }
-#: Bytes of heap in use. Its floor over a while is what a collection leaves.
+#: Bytes of heap that the last collection of each pool has left. Nobody tells those of executors.
 _HEAPS = {
-    "driver": "max(metrics_fraud_filter_driver_jvm_heap_used_Value)",
-    "executor": 'max(metrics_executor_JVMHeapMemory_bytes{executor_id!="driver"})',
-    "worker": 'max(metrics_jvm_heap_used_Value{job="spark-worker"})',
-    "master": 'max(metrics_jvm_heap_used_Value{job="spark-master"})',
-    "broker": 'sum(jvm_memory_pool_collection_used_bytes{job="kafka"})',
+    role: f'sum(jvm_memory_pool_collection_used_bytes{{job="{job}"}})'
+    for role, job in {
+        "driver": "spark-driver",
+        "worker": "spark-worker",
+        "master": "spark-master",
+        "broker": "kafka",
+    }.items()
 }
 
 
