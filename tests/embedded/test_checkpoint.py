@@ -179,7 +179,7 @@ def test_inspect_and_repair_on_the_command_line(checkpoint: Path) -> None:
     assert (found["written_by"], found["newest_entry"], found["newest_commit"]) == ("continuous", 4, 3)
     assert (found["pending"], found["proven_entry"], found["broken"]) == ([4], 3, {})
     assert found["committed_offsets"] == [json.loads((checkpoint / "offsets/3").read_text().splitlines()[2])]
-    assert [mode for mode in MODES if found["modes"][mode]["startable"]] == ["continuous"]
+    assert not any(found["modes"][mode]["startable"] for mode in MODES)  # epoch 4 is pending
     assert all(found["modes"][mode]["repairable"] for mode in MODES)
     done = call("repair", checkpoint, "--to", "real-time")
     assert done.returncode == 0, done.stderr

@@ -44,6 +44,7 @@ class Witness:
         self._known = self._firing()
         self._before = _started(self._stage)
         self._restarts = self._stage.metric(_RESTARTS, "reason")
+        self._lost = self._stage.metric(_LOST, "query")
         self._thread.start()
         return self
 
@@ -57,13 +58,13 @@ class Witness:
         after = _started(stage)
         restarted = [service for service, began in after.items() if began != self._before.get(service, began)]
         log = stage.container(FILTER).logs(since=self._since).decode(errors="replace")
-        before = {} if FILTER in restarted else self._restarts
+        is_new = FILTER in restarted
         return "; ".join(
             [
                 *(f"container {service} restarts" for service in restarted),
                 *notable(log),
-                *grown(_RESTARTS, "reason", before, stage.metric(_RESTARTS, "reason")),
-                *grown(_LOST, "query", {}, stage.metric(_LOST, "query")),
+                *grown(_RESTARTS, "reason", {} if is_new else self._restarts, stage.metric(_RESTARTS, "reason")),
+                *grown(_LOST, "query", {} if is_new else self._lost, stage.metric(_LOST, "query")),
                 *(f"alert {name}" for name in self._alerts),
                 *notes,
             ]
