@@ -1,7 +1,7 @@
 # Entry points; `make` lists them. What they do is in fraud-filter (app/fraud_filter) and in the scripts called here.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench bench-compare bench-flink experiment transitions backlog stack up down status report logs switch audit base test test-unit test-embedded test-integration lint fmt lock dashboards doctor clean
+.PHONY: help demo bench bench-compare bench-flink experiment transitions backlog faults soak stack up down status report logs switch audit base test test-unit test-embedded test-integration lint fmt lock dashboards doctor clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -35,6 +35,12 @@ transitions: $(READY) ## Change the mode in all 12 ways under load on an embedde
 
 backlog: $(READY) ## Work off 2,000,000 payments that came in during an outage, in each mode, write backlog.json; RECORDS=100000 MODES=continuous
 	$(BIN)/fraud-filter backlog $(call given,MODES,modes) $(call given,RECORDS,records) $(call given,RATE,rate)
+
+faults: $(READY) ## Put faults into a Compose stack of its own under load, audit each, write faults.json; ONLY=broker-kill MODES=continuous narrow it
+	$(BIN)/fraud-filter faults $(call given,ONLY,only) $(call given,MODES,modes) $(call given,RATE,rate) $(call given,SECONDS,seconds) $(call given,DOCS,docs) $(if $(ADD),--add)
+
+soak: $(READY) ## Let such a stack run with random faults, look for losses and growth, write soak.json; MINUTES=60 SEED=7 MODES=continuous,real-time
+	$(BIN)/fraud-filter soak $(call given,MINUTES,minutes) $(call given,SEED,seed) $(call given,MODES,modes) $(call given,RATE,rate)
 
 stack: $(READY) ## Run an embedded Kafka broker with the topics until Ctrl-C
 	$(BIN)/fraud-filter stack
@@ -97,7 +103,7 @@ doctor: ## Say what this machine has and what it lacks
 
 clean: ## Remove the stack with its data, the virtual environment, caches and reports
 	@! docker info >/dev/null 2>&1 || [ ! -e .env ] || docker compose --profile grafana down --volumes --remove-orphans
-	rm -rf .venv .venv-flink .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse demo-report.html demo-report.json report.html transitions.json backlog.json bench-report.html bench-report.json bench-*.png experiment.json
+	rm -rf .venv .venv-flink .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse demo-report.html demo-report.json report.html transitions.json backlog.json bench-report.html bench-report.json bench-*.png experiment.json faults.json soak.json
 	find app tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(READY): requirements.lock app/bootstrap

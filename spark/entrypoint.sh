@@ -36,7 +36,7 @@ case ${1:-} in
     worker)
         # A master that still recovers would take it for the worker that had its address before, and never register it
         # (Worker.scala, MasterChanged): both stay as they are for ever.
-        until healthcheck in-charge >/dev/null 2>&1; do sleep 0.5; done
+        until healthcheck recovered >/dev/null 2>&1; do sleep 0.5; done
         exec spark-class org.apache.spark.deploy.worker.Worker "${SPARK_MASTER:?is not set}"
         ;;
     *) exec "$@" ;;

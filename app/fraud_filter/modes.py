@@ -38,13 +38,15 @@ def _none(_: Settings) -> dict[str, str]:
 class Mode:
     """How one execution mode runs the query.
 
-    `trigger` gives the arguments of `DataStreamWriter.trigger`; `query_options`, `source_options` and `session_conf`
-    give what the mode adds to the query, to Spark's Kafka source and to the Spark session. `holds_tasks`: one task
-    per input partition runs for ever, so each partition needs a task slot of its own. `reads_added`: Spark soon reads
-    partitions that are added to the topic, without a restart (continuous mode reconfigures itself at an epoch's end;
-    real-time mode would wait for a batch's end, minutes later). `sends_progress`: Spark reports its progress to
-    listeners. `operators` are the logical operators that the mode runs, None for all of them. `engine_guarantee` is the
-    processing guarantee; into Kafka every mode delivers at-least-once.
+    `trigger` gives the arguments of `DataStreamWriter.trigger`; `query_options`, `source_options` and
+    `session_conf` give what the mode adds to the query, to Spark's Kafka source and to the Spark session.
+    `holds_tasks`: one task per input partition runs for ever, so each partition needs a task slot of its own.
+    `reads_added`: Spark soon reads partitions that are added to the topic, without a restart (continuous mode
+    reconfigures itself at an epoch's end; real-time mode would wait for a batch's end, minutes later).
+    `sends_progress`: Spark reports its progress to listeners. `timely_commits`: commits come at intervals whatever
+    the load, so that one that stays away is a fault also while records flow. `operators` are the logical operators
+    that the mode runs, None for all of them. `engine_guarantee` is the processing guarantee; into Kafka every mode
+    delivers at-least-once.
     """
 
     name: ModeName
@@ -57,6 +59,7 @@ class Mode:
     sinks: frozenset[SinkName]
     operators: frozenset[str] | None = None
     reads_added: bool = True
+    timely_commits: bool = False
     output_mode: str = "append"
     query_options: Options = _none
     source_options: Options = _none
@@ -106,6 +109,7 @@ MODES: dict[ModeName, Mode] = {
             name="continuous",
             idea="one long task per Kafka partition; epochs are checkpoints, not batches",
             trigger=lambda settings: {"continuous": settings.continuous_interval},
+            timely_commits=True,
             holds_tasks=True,
             sends_progress=False,  # SPARK-23887
             engine_guarantee="at-least-once",

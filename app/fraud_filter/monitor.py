@@ -67,6 +67,7 @@ class Monitor:
         self._lock = threading.Lock()
         self._newest: Progress | None = None
         self._watch: _Watch | None = None
+        self._listened: SparkSession | None = None
         self._told: tuple[str, float] = ("", 0.0)
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
         if settings.monitoring:
@@ -96,7 +97,9 @@ class Monitor:
             return
         reader = None
         if mode.sends_progress:
-            spark.streams.addListener(listener(self._report, settings.input_topic))
+            if self._listened is not spark:  # a session's listeners outlive its queries
+                spark.streams.addListener(listener(self._report, settings.input_topic))
+                self._listened = spark
         else:
             reader = CheckpointReader(spark, settings.checkpoint, settings.input_topic, self._newest)
         watchdog = Watchdog(

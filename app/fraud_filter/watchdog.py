@@ -62,8 +62,10 @@ class Watchdog:
         self._answered_at = now
         self._warm_up_s = WARM_UP_S
         self._sign: tuple[Hashable, Hashable] | None = None
-        self._base: Offsets | None = None
-        self._grown_at: float | None = None
+        self._progress = _Silence()
+        self._commits = _Silence()
+        self._commit_s = commit_s
+        self._commit_warm_up_s = WARM_UP_S
         self._lacked_slots = False
         #: Task slots that are held for good: one a partition of the input as it is now, or none.
         self.slots_needed = partitions if mode.holds_tasks else 0
@@ -84,24 +86,22 @@ class Watchdog:
         silent_s = now - self._answered_at
         if silent_s > self._patience_s:
             return f"Spark's Java process has not answered for {silent_s:.0f} s"
-        sign = (tuple(sorted(committed.items())), pulse.records if pulse else None)
+        offsets = tuple(sorted(committed.items()))
+        sign = (offsets, pulse.records if pulse else None)
         if sign != self._sign:
             if self._sign is not None and self._sign[1] is not None:
                 self._warm_up_s = 0.0
                 if self._heartbeat_s is not None and pulse and pulse.records != self._sign[1]:
                     self._usual_s = self._heartbeat_s
-            self._sign, self._base, self._grown_at = sign, None, None
-        if latest is None:
-            self._base = self._grown_at = None
-            return ""
-        if self._base is None:
-            self._base = latest
-        grown = sum(max(0, end - self._base.get(number, 0)) for number, end in latest.items())
-        if grown and self._grown_at is None:
-            self._grown_at = now
-        waiting_s = now - self._grown_at if self._grown_at is not None else 0.0
+            if self._sign is not None and self._sign[0] != offsets:
+                self._commit_warm_up_s = 0.0
+            self._sign = sign
+        waiting_s, grown = self._progress.look(now, sign, latest)
         if waiting_s > self._patience_s + self._usual_s + self._warm_up_s:
             return f"the input has grown by {grown} records in {waiting_s:.0f} s, and the query made no progress"
+        waiting_s, grown = self._commits.look(now, offsets, latest)
+        if self._mode.timely_commits and waiting_s > self._patience_s + self._commit_s + self._commit_warm_up_s:
+            return f"the input has grown by {grown} records in {waiting_s:.0f} s, and the query committed nothing"
         return ""
 
     def _slots(self, partitions: int, slots: int) -> Verdict:
@@ -119,3 +119,25 @@ class Watchdog:
         if self._lacked_slots:
             return Verdict(f"{slots} task slots are there again for {partitions} partitions", "slots-back")
         return Verdict()
+
+
+class _Silence:
+    """For how long a sign has not changed while the input grew."""
+
+    def __init__(self) -> None:
+        self._sign: Hashable = None
+        self._base: Offsets | None = None
+        self._grown_at: float | None = None
+
+    def look(self, now: float, sign: Hashable, latest: Offsets | None) -> tuple[float, int]:
+        """Seconds since the input first grew after the last change, and by how many records; (0, 0) before that."""
+        if sign != self._sign or latest is None:
+            self._sign, self._base, self._grown_at = sign, None, None
+        if latest is None:
+            return 0.0, 0
+        if self._base is None:
+            self._base = latest
+        grown = sum(max(0, end - self._base.get(number, 0)) for number, end in latest.items())
+        if grown and self._grown_at is None:
+            self._grown_at = now
+        return (now - self._grown_at if self._grown_at is not None else 0.0), grown

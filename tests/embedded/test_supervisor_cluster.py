@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import psutil
 import pyspark
 import pytest
 
-from faults import events, metrics
+from faults import events, java_of, metrics
 from fraud_filter.embedded.processes import Child
 from running import Stage, free_ports, wait_until
 from test_supervisor_run import Run
@@ -66,3 +67,23 @@ def test_a_worker_that_leaves_is_waited_for_and_nothing_is_lost(stage: Stage, cl
         run.await_fresh("the worker came back")
         assert metrics(run.port)["fraud_filter_healthy"] == 1
         run.end()
+
+
+def test_a_killed_executor_costs_the_query_a_restart_and_not_java(stage: Stage, cluster: Cluster) -> None:
+    with Run(stage, "continuous", spark_master=cluster.url, spark_conf=json.dumps(CONF)) as run:
+        run.await_fresh("the start on a cluster")
+        java = java_of(run.program).pid
+        executor_of(cluster.worker).kill()
+        wait_until(lambda: run.restarts("slots-back") == 1, "the executor is replaced", run.program)
+        run.await_fresh("kill -9 of an executor")
+        assert java_of(run.program).pid == java
+        assert metrics(run.port)["fraud_filter_healthy"] == 1
+        run.end()
+
+
+def executor_of(worker: Child) -> psutil.Process:
+    """The executor's process below a worker."""
+    for child in psutil.Process(worker.pid).children(recursive=True):
+        if "CoarseGrainedExecutorBackend" in " ".join(child.cmdline()):
+            return child
+    raise AssertionError("the worker has no executor")

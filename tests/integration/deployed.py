@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 import requests
 from prometheus_client.parser import text_string_to_metric_families
 
-from fraud_filter.compose import env_file
+from fraud_filter.compose.own_env import make_own_env
 from fraud_filter.compose.stack import Stack
 
 #: A project of its own, so that a running stack of the user is not touched. `.ci/run` knows the name.
@@ -65,26 +64,4 @@ def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 def make_env(path: Path, **changes: str) -> Path:
     """An environment file with free ports and the tests' project name."""
-    env_file.make(path)
-    values = env_file.read(path)
-    free = {name: str(port) for name, port in _free_ports([name for name in values if name.endswith("_PORT")]).items()}
-    servers = f"127.0.0.1:{free['KAFKA_PORT']}"
-    for name, value in {
-        "COMPOSE_PROJECT_NAME": PROJECT,
-        "KAFKA_BOOTSTRAP_SERVERS": servers,
-        **free,
-        **changes,
-    }.items():
-        env_file.change(path, name, value)
-    return path
-
-
-def _free_ports(names: list[str]) -> dict[str, int]:
-    sockets = {name: socket.socket() for name in names}
-    try:
-        for each in sockets.values():
-            each.bind(("127.0.0.1", 0))
-        return {name: each.getsockname()[1] for name, each in sockets.items()}
-    finally:
-        for each in sockets.values():
-            each.close()
+    return make_own_env(path, PROJECT, **changes)

@@ -68,7 +68,25 @@ def test_commits_are_progress() -> None:
 
 
 def test_what_tasks_read_is_progress_between_the_commits() -> None:
-    assert Scene().look(1000, grow=5, work=True) == Verdict()
+    assert Scene(mode="micro-batch").look(1000, grow=5, work=True) == Verdict()
+
+
+def test_epochs_that_are_not_committed_are_a_stall_though_records_flow() -> None:
+    """As Spark does after the checkpoint's disk was full."""
+    scene = Scene()
+    assert scene.look(PATIENCE_S + int(WARM_UP_S), grow=5, work=True) == Verdict()
+    assert scene.look(1, grow=5, commit=True, work=True) == Verdict()
+    began = scene.now
+    verdict = scene.look(1000, grow=5, work=True)
+    assert verdict.remedy == "stalled"
+    assert "and the query committed nothing" in verdict.trouble
+    assert PATIENCE_S < scene.now - began <= PATIENCE_S + 3
+
+
+def test_epochs_of_an_input_that_rests_need_no_commit() -> None:
+    scene = Scene()
+    assert scene.look(30, grow=5, commit=True, work=True) == Verdict()
+    assert scene.look(1000, work=True) == Verdict()
 
 
 def test_an_input_that_grows_without_progress_is_a_stall() -> None:

@@ -5,10 +5,14 @@ Every change is one atomic step of the file system, so that a process killed bet
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from fraud_filter.checkpoint.entries import BrokenEntryError
 from fraud_filter.errors import FraudFilterError
+
+#: Of the entry `7`: `.7.crc`.
+_CHECKSUM = re.compile(r"\.(\d+)\.crc")
 
 
 class CheckpointFiles:
@@ -75,6 +79,24 @@ class CheckpointFiles:
     def remove(self, path: str) -> None:
         """Removes a file, or a directory with all that is in it; nothing happens when it is not there."""
         self._change(lambda: self._fs.delete(self._path(path), True))
+
+    def drop_stray_checksums(self, folder: str) -> list[str]:
+        """Removes checksums of numbered entries that are gone, and names them: Spark can't write over them.
+
+        Hadoop's local file system keeps them in files of their own, which stay when an entry is deleted by hand.
+        """
+        from py4j.java_gateway import is_instance_of
+
+        if not is_instance_of(self._gateway, self._fs, "org.apache.hadoop.fs.ChecksumFileSystem"):
+            return []
+        entries = set(self.names(folder))
+        raw = self._fs.getRawFileSystem()
+        statuses = self._try(lambda: raw.listStatus(self._path(folder))) if self.exists(folder) else ()
+        found = (_CHECKSUM.fullmatch(str(status.getPath().getName())) for status in statuses)
+        stray = sorted(match[0] for match in found if match and match[1] not in entries)
+        for name in stray:
+            self._change(lambda name=name: raw.delete(self._path(f"{folder}/{name}"), False))
+        return stray
 
     def copy(self, source: str, target: str) -> None:
         """Copies a file or directory to below the directory `target`; broken files as they are."""

@@ -9,8 +9,10 @@ AsyncProgressTrackingMicroBatchExecution.validateOffsetLogAndGetPrevOffset, Cont
 - micro-batch, real-time: the newest offset entry N and entry N-1 must be there ("batch N-1 doesn't exist"). N is run
   again from the end of N-1 unless it is committed. Older batches count as done, whatever the commit log says.
 - async-progress: the same, with the stored entry before N, whatever its number.
-- continuous: goes on from the newest commit and throws later offset entries away; without a commit it begins at
-  startingOffsets again, and forgets where the micro-batch engines had begun (`sources/0/0`).
+- continuous: goes on from the newest commit. Later offset entries stay, and an epoch of their number is not logged anew
+  (addOffset: HDFSMetadataLog.add leaves what is there): its commit would claim what the life before had read, perhaps
+  more than this one. Without a commit it begins at startingOffsets again, and forgets where the micro-batch engines had
+  begun (`sources/0/0`).
 - real-time writes its offset entry at the batch's end, and fails there when a killed batch has left one already.
 - micro-batch, async-progress and real-time fail on an entry without metadata, which is what continuous mode writes.
 """
@@ -152,7 +154,7 @@ def _go_on(draft: _Draft, contents: Contents, mode: ModeName, now_ms: int) -> No
             draft.steps.append(Write(f"{COMMITS}/{number}", contents.commits.newest() or b""))
     later = [other for other in contents.offsets if other > number]
     commits = [other for other in contents.commits if other > number]
-    if later and (mode != "continuous" or commits):  # continuous mode does that by itself
+    if later:
         draft.reasons.append(_dropped(contents, later, mode))
         draft.remove(OFFSETS, later)
     draft.reasons += [_broken_commit(contents, other) for other in commits if other > committed]

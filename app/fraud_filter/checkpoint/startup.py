@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.plan import UnrepairableError
+from fraud_filter.checkpoint.plan import COMMITS, OFFSETS, UnrepairableError
 from fraud_filter.checkpoint.repair import repair
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
@@ -30,6 +30,10 @@ def prepare_checkpoint(spark: SparkSession, settings: Settings) -> None:
     session: Any = spark._jsparkSession
     conf = session.sessionState().newHadoopConf()
     files = CheckpointFiles(spark._jvm, spark.sparkContext._gateway, conf, settings.checkpoint)
+    for log in (OFFSETS, COMMITS):
+        stray = files.drop_stray_checksums(log)
+        if stray:
+            _log.warning("event=checksums_dropped log=%s files=%s", log, ",".join(stray))
     try:
         done = repair(files, settings.mode)
     except UnrepairableError as error:

@@ -45,6 +45,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("--seconds", type=float, metavar="S", help="stop after S seconds")
 @click.option("--flagged-share", type=float, metavar="X", help="share that matches a shipped rule  [0.05]")
 @click.option("--malformed-share", type=float, metavar="X", help="share that is no valid payment  [0.001]")
+@click.option("--clock-offset", type=float, metavar="S", help="seconds by which the sender's clock is wrong  [0]")
 @click.option("--seed", type=int, metavar="N", help="same seed, same payments  [random]")
 @click.option("--replay", type=_FILE, metavar="FILE", help="send this CSV, JSON lines or Parquet file")
 @click.option("--mapping", metavar="NAME|FILE", help="replay: paysim, sparkov, or a YAML file for its columns")
@@ -68,7 +69,9 @@ def command(settings: Settings, count: int | None, seconds: float | None, report
     if report is not None:
         _check_writable(report)
     make_source = _made if arguments["replay"] is None else _replayed
-    sender = Sender(settings, make_source(settings, seconds, arguments), count=count, seconds=seconds)
+    source = make_source(settings, seconds, arguments)
+    offset_s = _or(arguments["clock_offset"], 0.0)
+    sender = Sender(settings, source, count=count, seconds=seconds, clock_offset_s=offset_s)
     click.echo(f"writing to {settings.input_topic} at {settings.kafka_bootstrap_servers}", err=True)
     with _served(settings, sender):
         result = sender.run(stop)
@@ -111,7 +114,9 @@ def _replayed(settings: Settings, seconds: float | None, given: dict[str, Any]) 
     from fraud_filter.generator.replay import Replay
     from fraud_filter.schema import load_schema
 
-    _refuse(given, ("flagged_share", "malformed_share", "seed"), "is for made-up payments, not for --replay")
+    _refuse(
+        given, ("flagged_share", "malformed_share", "clock_offset", "seed"), "is for made-up payments, not for --replay"
+    )
     own_pace = given["rate"] is not None or given["profile"] is not None
     if own_pace:
         _refuse(given, ("speed",), "is a multiple of the recorded pace: leave out --rate and --profile")

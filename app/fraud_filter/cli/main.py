@@ -33,6 +33,8 @@ VERBS = {
     "experiment": ("experiment", "See what a changed setting does to a mode, side by side in one run."),
     "transitions": ("transitions", "Change the mode in every way under load on an embedded stack, and audit."),
     "backlog": ("backlog", "Work off a backlog in each mode on an embedded stack: time, memory, audit."),
+    "faults": ("faults", "Put faults into a Compose stack of its own under load, and audit after each."),
+    "soak": ("soak", "Let a stack run with random faults, audit all of it, and look for growth."),
     "stack": ("stack", "Run an embedded Kafka broker on this machine until it is stopped."),
 }
 

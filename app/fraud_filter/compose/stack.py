@@ -61,15 +61,19 @@ class ServiceState:
 
 @dataclass
 class Stack:
-    """A project of `docker-compose.yml`. `values` are the settings in force: the environment's win over the file's."""
+    """A project of `docker-compose.yml`. `values` are the settings in force: the environment's win over the file's.
+
+    `overlays` are further Compose files that are laid over it.
+    """
 
     client: docker.DockerClient
     env: Path
     values: dict[str, str]
     profiles: list[str] = field(default_factory=list)
+    overlays: tuple[Path, ...] = ()
 
     @classmethod
-    def open(cls, env: Path, *, make: bool = False) -> Stack:
+    def open(cls, env: Path, *, make: bool = False, overlays: tuple[Path, ...] = ()) -> Stack:
         """The project that an environment file describes; with `make` the file is made when it is not there.
 
         Raises:
@@ -81,7 +85,7 @@ class Stack:
                 raise UsageError(f"the stack was never started: there is no {env}; `make up` makes it")
             env_file.make(env)
         values = {name: os.environ.get(name, value) for name, value in env_file.read(env).items()}
-        return cls(client, env, values, [name for name in values.get(_PROFILES, "").split(",") if name])
+        return cls(client, env, values, [name for name in values.get(_PROFILES, "").split(",") if name], overlays)
 
     @property
     def name(self) -> str:
@@ -116,9 +120,10 @@ class Stack:
 
     def command(self, *words: str) -> list[str]:
         """`docker compose ...` of this project."""
-        files = [word for file in env_file.compose_files(self.values) for word in ("--file", str(file))]
-        project = ("--env-file", str(self.env), "--project-name", self.name)
-        return ["docker", "compose", "--project-directory", str(HOME), *files, *project, *words]
+        paths = (*env_file.compose_files(self.values), *self.overlays)
+        files = [word for path in paths for word in ("--file", str(path))]
+        project = ("--project-directory", str(HOME), "--env-file", str(self.env), "--project-name", self.name)
+        return ["docker", "compose", *project, *files, *words]
 
     def environment(self) -> dict[str, str]:
         """What `docker compose` gets as its environment: the values in force, and the profiles of this run."""

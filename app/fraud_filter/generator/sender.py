@@ -23,6 +23,8 @@ from fraud_filter.kafka_client import describe_login, librdkafka_config
 #: measured from there includes what the sender was late (no coordinated omission).
 HEADER_GENERATED_AT = "generated.at"
 
+#: Partitions that are added to the topic get payments after this time at most; the client's default is 5 minutes.
+_REFRESH_MS = 10_000
 #: From the call of `run` to the first due record: long enough to have it made by then.
 _LEAD_S = 0.2
 #: Shortest sleep: at 5,000/s one wake-up then serves three payments, for a fraction of the CPU time.
@@ -59,7 +61,13 @@ class Sender:
     """
 
     def __init__(
-        self, settings: Settings, source: Source, *, count: int | None = None, seconds: float | None = None
+        self,
+        settings: Settings,
+        source: Source,
+        *,
+        count: int | None = None,
+        seconds: float | None = None,
+        clock_offset_s: float = 0.0,
     ) -> None:
         """Connects to the brokers.
 
@@ -68,6 +76,7 @@ class Sender:
             source: what to send; ends the run when it ends.
             count: most records to send.
             seconds: nothing that is due later than this after the start is sent.
+            clock_offset_s: added to the times that the records bear, as by a clock that is wrong.
 
         Raises:
             UsageError: `count` or `seconds` is not above 0, no broker answers within `kafka_timeout_s` seconds,
@@ -80,6 +89,7 @@ class Sender:
         self._source = source
         self._count = count
         self._seconds = seconds
+        self._clock_offset_us = round(clock_offset_s * 1e6)
         self._topic = settings.input_topic
         self._timeout_s = settings.kafka_timeout_s
         self._tally = _Tally()
@@ -111,7 +121,7 @@ class Sender:
         stop = stop or threading.Event()
         began_s = time.perf_counter()
         start_s = began_s + _LEAD_S
-        start_us = time.time_ns() // 1000 + round(_LEAD_S * 1e6)
+        start_us = time.time_ns() // 1000 + round(_LEAD_S * 1e6) + self._clock_offset_us
         try:
             self._send_all(self._source.batches(start_us // 1000), start_s, start_us, stop)
         finally:
@@ -224,6 +234,7 @@ def _connect(settings: Settings, on_error: Any) -> Any:
         "enable.idempotence": True,  # a retry neither doubles nor reorders payments
         "linger.ms": 0,
         "partitioner": "murmur2_random",  # the Java clients' choice of partition for a key
+        "topic.metadata.refresh.interval.ms": _REFRESH_MS,
         "delivery.timeout.ms": 120_000,  # the Java clients' default: a broker's restart is sat out
         "delivery.report.only.error": True,  # 5,000 Python calls a second saved
         "on_delivery": on_error,

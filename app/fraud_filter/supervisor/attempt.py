@@ -34,13 +34,18 @@ _POLL_S = 0.2
 #: A query that has failed or hangs has nothing to end well: what was not committed is read again.
 _END_FAILED_S = 5.0
 _END_STALLED_S = 1.0
+#: Why a query is started again in the same Java process: executors were lost and replaced, or partitions added.
+_SAME_JAVA = ("partitions-added", "slots-back")
 #: Spark's own end after the query's; nothing is at stake any more.
 _END_S = 8.0
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What a life of the query needs. `first`: nothing ran before it, so that bad input ends the program."""
+    """What a life of the query needs. `first`: nothing ran before it, so that bad input ends the program.
+
+    `again` is told when only the query is started again, in the same Java process.
+    """
 
     settings: Settings
     inputs: preflight.Inputs
@@ -48,6 +53,7 @@ class Attempt:
     stop: Stop
     lock: int | None
     on_start: Callable[[StreamingQuery], None] | None
+    again: Callable[[RestartableError], None]
     first: bool
 
     def run(self) -> None:
@@ -65,10 +71,7 @@ class Attempt:
         seconds = _END_FAILED_S
         try:
             spark = self._connect(java)
-            query = self._start(java, spark, inputs, began)
-            if query:
-                self._follow(java, spark, query, inputs)
-                self._end_query(java, query)
+            self._keep_running(java, spark, inputs, began)
             seconds = _END_S
         except Exception as error:
             if isinstance(error, RestartableError) and error.reason == "stalled":
@@ -79,6 +82,23 @@ class Attempt:
             self.monitor.unwatch()
             self.monitor.set_state("stopping" if self.stop.requested else "backing-off")
             java.end(spark, seconds)
+
+    def _keep_running(self, java: Java, spark: SparkSession, inputs: preflight.Inputs, began: float) -> None:
+        """Starts the query and follows it; also after what Java outlives, for its own start is most of a restart."""
+        life = self
+        while query := life._start(java, spark, inputs, began):
+            try:
+                life._follow(java, spark, query, inputs)
+            except RestartableError as error:
+                if error.reason not in _SAME_JAVA or java.returncode is not None or java.overdue:
+                    raise
+                self.again(error)
+                began = time.monotonic()
+                self.monitor.set_state("starting")
+                life, inputs = replace(self, first=False), self._recount()
+            else:
+                life._end_query(java, query)
+                return
 
     def _recount(self) -> preflight.Inputs:
         try:
@@ -173,7 +193,7 @@ class Attempt:
                 if java.returncode is None:
                     continue
                 error = RestartableError("java-gone", f"Spark's Java process ended with code {java.returncode}")
-            if isinstance(error, RestartableError) and error.reason in ("partitions-added", "slots-back"):
+            if isinstance(error, RestartableError) and error.reason in _SAME_JAVA:
                 with suppress(Exception):  # it is on its way out: what can't be ended well is killed
                     self._end_query(java, query)
             raise error

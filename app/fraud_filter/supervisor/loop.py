@@ -50,7 +50,11 @@ def run(settings: Settings, on_start: Callable[[StreamingQuery], None] | None = 
 
             def attempt(number: int) -> None:
                 wellbeing.begin()
-                Attempt(settings, inputs, monitor, stop, lock, wellbeing.started(on_start), number == 0).run()
+                started = wellbeing.started(on_start)
+                Attempt(settings, inputs, monitor, stop, lock, started, again, number == 0).run()
+
+            def again(error: RestartableError) -> None:
+                announce(error, 0, 0.0)
 
             def announce(error: RestartableError, failures: int, seconds: float) -> None:
                 monitor.metrics.count_restart(error.reason)

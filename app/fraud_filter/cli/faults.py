@@ -1,0 +1,74 @@
+"""`fraud-filter faults`: faults put into a Compose stack of its own under load, each audited."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from fraud_filter.cli.files import require_writable
+from fraud_filter.errors import EXIT_FAILED, EXIT_OK
+
+#: Columns of the table where no terminal tells its width.
+_LOG_WIDTH = 180
+
+
+@click.command()
+@click.option("--only", default="", metavar="NAME,...", help="faults to put in  [all]")
+@click.option("--modes", default="", metavar="MODE,...", help="execution modes, in this order  [all]")
+@click.option(
+    "--rate", type=click.FloatRange(min=0, min_open=True), default=300.0, show_default=True, help="payments per second"
+)
+@click.option(
+    "--seconds", type=click.FloatRange(min=0), default=10.0, show_default=True, help="under load before each fault"
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("faults.json"),
+    show_default=True,
+    callback=require_writable,
+    help="where the results go",
+)
+@click.option("--add", is_flag=True, help="keep what the file holds about other faults and modes")
+@click.option(
+    "--docs",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="also write the file's table between the markers in this Markdown file, such as docs/operations.md",
+)
+@click.option("--list", "listed", is_flag=True, help="name the faults, and end")
+def command(
+    only: str, modes: str, rate: float, seconds: float, output: Path, add: bool, docs: Path | None, listed: bool
+) -> int:
+    """Put faults into a running stack while payments keep coming, and audit after each.
+
+    Brings up a Compose stack of its own beside a running one; nothing of it is left. Exit code 1: something was lost
+    or unexpected, or decisions did not come back in time. Duplicates are counted, and are no fault.
+    """
+    from rich.console import Console
+
+    from fraud_filter.demo.plan import parse_modes
+    from fraud_filter.faults.catalogue import FAULTS, choose
+    from fraud_filter.faults.docs import write_between
+    from fraud_filter.faults.result import Outcome, markdown_table, result_table, write_outcomes
+    from fraud_filter.faults.run import Run
+    from fraud_filter.faults.stage import open_stage
+
+    if listed:
+        for fault in FAULTS:
+            click.echo(f"{fault.name:<18} {fault.what}")
+        return EXIT_OK
+    faults, wanted = choose(only), parse_modes(modes)
+    results: list[Outcome] = []
+    # Batches of real-time mode that end now and then: each restart reads again what came in since the last end.
+    with open_stage(wanted[0], rate, click.echo, FRAUD_REAL_TIME_DURATION="1 minute") as stage:
+        for outcome in Run(stage, seconds).each(faults, wanted):
+            results.append(outcome)
+            items = write_outcomes(output, results, add=add)
+    Console(highlight=False, width=None if sys.stdout.isatty() else _LOG_WIDTH).print(result_table(results))
+    if docs:
+        write_between(docs, "faults", markdown_table(items, [fault.name for fault in FAULTS]))
+    click.echo(f"written: {output.resolve()}")
+    return EXIT_OK if all(result.ok for result in results) else EXIT_FAILED

@@ -1,0 +1,35 @@
+"""Two faults of `fraud-filter faults` on the tests' own stack: nothing is lost, decisions come back, and it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from deployed import Deployed
+from fraud_filter.compose import env_file
+from fraud_filter.config import ModeName, load
+from fraud_filter.faults.catalogue import choose
+from fraud_filter.faults.run import Run
+from fraud_filter.faults.stage import Stage
+from fraud_filter.probe import Probe
+
+
+@pytest.fixture(scope="module")
+def run(stack: Deployed) -> Iterator[Run]:
+    settings = load(env_file=stack.env)
+    with Probe(settings) as probe:
+        yield Run(Stage(stack.open(), settings, probe, print), 2.0)
+
+
+# Killed executors are replaced by Spark in micro-batch modes; in the others the query ends, and is started again.
+@pytest.mark.parametrize(("name", "seen"), [("driver-kill", "reason=java-gone"), ("executor-kill", "")])
+def test_a_kill_loses_nothing_and_decisions_come_back(stack: Deployed, run: Run, name: str, seen: str) -> None:
+    mode: ModeName = env_file.read(stack.env)["FRAUD_MODE"]  # type: ignore[assignment]
+    (fault,) = choose(name)
+    run.steady()
+    outcome = run.put_in(fault, mode)
+    assert outcome.error == ""
+    assert (outcome.lost, outcome.unexpected) == (0, 0)
+    assert outcome.recovery_s is not None
+    assert seen in outcome.seen_as
