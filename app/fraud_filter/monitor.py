@@ -14,7 +14,7 @@ from fraud_filter.errors import FraudFilterError
 from fraud_filter.executor_metrics import ExecutorMetrics
 from fraud_filter.filter_metrics import FilterMetrics, State
 from fraud_filter.metrics import MetricsServer, Registry
-from fraud_filter.offsets import find_bounds, find_partitions, open_consumer
+from fraud_filter.offsets import find_bounds, find_partitions, first_offsets, open_consumer
 from fraud_filter.preflight import Inputs
 from fraud_filter.progress import CheckpointReader, Offsets, Progress, listener
 from fraud_filter.pulse import PulseReader
@@ -101,7 +101,8 @@ class Monitor:
                 spark.streams.addListener(listener(self._report, settings.input_topic))
                 self._listened = spark
         else:
-            reader = CheckpointReader(spark, settings.checkpoint, settings.input_topic, self._newest)
+            begin = None if self._newest else self._first_offsets()
+            reader = CheckpointReader(spark, settings.checkpoint, settings.input_topic, self._newest, begin)
         watchdog = Watchdog(
             partitions=inputs.partitions,
             mode=mode,
@@ -159,6 +160,18 @@ class Monitor:
             _log.warning("event=monitor_failed query=%s error=%s", self._settings.query_name, error)
             return None
         return {number: end for number, (_, end) in bounds.items()}
+
+    def _first_offsets(self) -> Offsets | None:
+        """Where the query begins on an empty checkpoint; None while no broker answers."""
+        settings = self._settings
+        if settings.source != "kafka":
+            return None
+        try:
+            with open_consumer(settings) as consumer:
+                partitions = find_partitions(consumer, settings, ["input_topic"])[settings.input_topic]
+                return first_offsets(settings, find_bounds(consumer, settings, settings.input_topic, partitions))
+        except FraudFilterError:
+            return None
 
     def _look(self, latest: Offsets | None) -> None:
         committed = self.committed

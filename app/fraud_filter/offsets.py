@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -95,6 +96,21 @@ def find_bounds(
         return {partition: retrying(ask, partition) for partition in partitions}
     except KafkaException as error:
         raise FraudFilterError(f"the offsets of topic {topic!r} can't be read: {describe_error(error)}") from None
+
+
+def first_offsets(settings: Settings, bounds: Mapping[int, tuple[int, int]]) -> dict[int, int]:
+    """Where a query without a checkpoint begins, by partition: `starting_offsets` within what the topic holds.
+
+    Args:
+        bounds: first and end offset by partition, as `find_bounds` gives them.
+    """
+    named = {"earliest": "-2", "latest": "-1"}.get(settings.starting_offsets)
+    given = {} if named else json.loads(settings.starting_offsets).get(settings.input_topic, {})
+    wanted = {partition: int(named or given.get(str(partition), -2)) for partition in bounds}
+    return {
+        partition: {-2: low, -1: high}.get(wanted[partition], wanted[partition])
+        for partition, (low, high) in bounds.items()
+    }
 
 
 def read_records(

@@ -90,8 +90,15 @@ class CheckpointReader:
     the driver.
     """
 
-    def __init__(self, spark: SparkSession, checkpoint: str, topic: str, last: Progress | None = None) -> None:
-        """`last`: what is known already, for the count of what came after it."""
+    def __init__(
+        self,
+        spark: SparkSession,
+        checkpoint: str,
+        topic: str,
+        last: Progress | None = None,
+        begin: Offsets | None = None,
+    ) -> None:
+        """For the count of what is read: `last`, what is known already; else `begin`, if nothing is committed yet."""
         jvm: Any = spark._jvm
         session: Any = spark._jsparkSession
         self._jvm = jvm
@@ -99,6 +106,7 @@ class CheckpointReader:
         self._files = self._root.getFileSystem(session.sessionState().newHadoopConf())
         self._topic = topic
         self._last = last
+        self._begin = {} if any(True for _ in self._numbers("commits")) else begin or {}
 
     def newest(self) -> Progress | None:
         """The newest committed batch or epoch; None when there is none. `rows` and `start` count from the last call."""
@@ -108,7 +116,7 @@ class CheckpointReader:
         end = self._read(committed)
         if end is None:
             return self._last
-        start = self._last.end if self._last else {}
+        start = self._last.end if self._last else self._begin
         rows = sum(end[number] - start.get(number, end[number]) for number in end)
         now = time.time()
         rate = rows / (now - self._last.at) if self._last and now > self._last.at else None
