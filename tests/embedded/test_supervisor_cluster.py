@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -86,6 +86,7 @@ def test_a_killed_executor_costs_the_query_a_restart_and_not_java(stage: Stage, 
 def executor_of(worker: Child) -> psutil.Process:
     """The executor's process below a worker."""
     for child in psutil.Process(worker.pid).children(recursive=True):
-        if "CoarseGrainedExecutorBackend" in " ".join(child.cmdline()):
-            return child
+        with suppress(psutil.Error):  # one that has just ended
+            if "CoarseGrainedExecutorBackend" in " ".join(child.cmdline()):
+                return child
     raise AssertionError("the worker has no executor")
