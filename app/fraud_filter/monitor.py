@@ -152,14 +152,17 @@ class Monitor:
         """The ends of the input's partitions; None while no broker answers."""
         if self._settings.source != "kafka":
             return {}
-        topic = self._settings.input_topic
         try:
-            partitions = find_partitions(consumer, self._settings, ["input_topic"])[topic]
-            bounds = find_bounds(consumer, self._settings, topic, partitions)
+            bounds = self._bounds(consumer)
         except FraudFilterError as error:
             _log.warning("event=monitor_failed query=%s error=%s", self._settings.query_name, error)
             return None
         return {number: end for number, (_, end) in bounds.items()}
+
+    def _bounds(self, consumer: Any) -> dict[int, tuple[int, int]]:
+        topic = self._settings.input_topic
+        partitions = find_partitions(consumer, self._settings, ["input_topic"])[topic]
+        return find_bounds(consumer, self._settings, topic, partitions)
 
     def _first_offsets(self) -> Offsets | None:
         """Where the query begins on an empty checkpoint; None while no broker answers."""
@@ -168,8 +171,7 @@ class Monitor:
             return None
         try:
             with open_consumer(settings) as consumer:
-                partitions = find_partitions(consumer, settings, ["input_topic"])[settings.input_topic]
-                return first_offsets(settings, find_bounds(consumer, settings, settings.input_topic, partitions))
+                return first_offsets(settings, self._bounds(consumer))
         except FraudFilterError:
             return None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, TopicPartition
@@ -96,6 +97,11 @@ class Probe:
     def snapshot(self) -> ProbeSnapshot:
         """What was seen since the last `reset`, or since the start."""
         return self._snapshot(self._window)
+
+    def has_passed(self, offsets: Mapping[int, int]) -> bool:
+        """Whether a decision about a payment at or after each of the input's `offsets`, by partition, was seen."""
+        newest = self.snapshot().source_offsets
+        return all(newest.get(partition, -1) >= offset for partition, offset in offsets.items())
 
     def lap(self) -> ProbeSnapshot:
         """What was seen since the last `lap`, or since the start; begins the next one."""

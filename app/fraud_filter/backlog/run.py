@@ -106,7 +106,7 @@ def _run(scene: _Scene, mode: ModeName, say: Say) -> CatchUp:
             generator.stop()
             end = scene.topic.end_offsets()
             scene.topic.mark_end()
-            _await(lambda: _is_past(probe, end), _START_S, run.child, (scene.broker,))
+            _await(lambda: probe.has_passed(end), _START_S, run.child, (scene.broker,))
             if run.stop("clean") != 0:
                 raise FraudFilterError(f"{run.child.name} did not stop cleanly: exit code {run.child.returncode}")
         found = audit(own, start=start, end=end, settle_s=_SETTLE_S)
@@ -126,13 +126,8 @@ def _catch_up(
     _await(lambda: bool(probe.snapshot().source_offsets), _START_S, child, others, memory)
     first = time.monotonic()
     timeout_s = 60 + result.records / 1000 * _CATCH_UP_S_PER_1000
-    _await(lambda: _is_past(probe, waiting), timeout_s, child, others, memory)
+    _await(lambda: probe.has_passed(waiting), timeout_s, child, others, memory)
     return replace(result, start_s=round(first - began, 1), seconds=round(time.monotonic() - first, 1))
-
-
-def _is_past(probe: Probe, offsets: dict[int, int]) -> bool:
-    newest = probe.snapshot().source_offsets
-    return all(newest.get(partition, -1) >= offset for partition, offset in offsets.items())
 
 
 def _await(

@@ -116,17 +116,13 @@ class Stage:
             FraudFilterError: it has not, within `timeout_s` seconds.
         """
         deadline = time.monotonic() + timeout_s
-        while not self._is_past(offsets):
+        while not self.probe.has_passed(offsets):
             if time.monotonic() > deadline:
                 newest = self.probe.snapshot().source_offsets
                 raise FraudFilterError(
                     f"no fresh decisions within {timeout_s:g} s: awaited were offsets {offsets}, newest are {newest}"
                 )
             time.sleep(_TICK_S)
-
-    def _is_past(self, offsets: Offsets) -> bool:
-        newest = self.probe.snapshot().source_offsets
-        return all(newest.get(partition, -1) >= offset for partition, offset in offsets.items())
 
     def await_ready(self, timeout_s: float) -> None:
         """Waits until every service is healthy.

@@ -101,14 +101,10 @@ class Leg:
     def _reach(self, offsets: dict[int, int], timeout_s: float) -> None:
         """Waits until a decision about a payment at or after `offsets` has come out of each partition."""
         deadline = time.monotonic() + timeout_s
-        while not self._is_past(offsets):
+        while not self._scene.probe.has_passed(offsets):
             if time.monotonic() > deadline:
                 raise FraudFilterError(f"{self.filter.child.name} did not decide all payments within {timeout_s:g} s")
             self._wait(time.monotonic() + _TICK_S)
-
-    def _is_past(self, offsets: dict[int, int]) -> bool:
-        newest = self._scene.probe.snapshot().source_offsets
-        return all(newest.get(partition, -1) >= offset for partition, offset in offsets.items())
 
     def _wait(self, until: float) -> None:
         while (left := until - time.monotonic()) > 0:
