@@ -1,9 +1,12 @@
-"""Checks of where results are written: better before the work than after it."""
+"""Where results are written: checked before the work, and added to what other runs have left there."""
 
 from __future__ import annotations
 
+import json
 import tempfile
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
+from typing import Any
 
 from fraud_filter.errors import UsageError
 
@@ -25,3 +28,18 @@ def check_directory(argument: str, directory: Path) -> None:
         raise UsageError(
             f"argument {argument}: {str(directory)!r} can't be written to ({error.strerror}): give another"
         ) from None
+
+
+def write_items(
+    file: Path, new: Sequence[dict[str, Any]], key: Callable[[dict[str, Any]], Hashable], *, add: bool
+) -> list[dict[str, Any]]:
+    """Writes a list of results as JSON and returns it.
+
+    Args:
+        key: what a result is about; with `add`, those of others that the file holds stay in it, before the new ones.
+    """
+    known = {key(item) for item in new}
+    old = json.loads(file.read_text(encoding="utf-8") or "[]") if add and file.exists() else []
+    merged = [item for item in old if key(item) not in known] + list(new)
+    file.write_text(json.dumps(merged, indent=2) + "\n", encoding="utf-8")
+    return merged

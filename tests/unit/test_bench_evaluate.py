@@ -12,7 +12,7 @@ from fraud_filter.bench.evaluate import evaluate
 from fraud_filter.bench.plan import BenchPlan
 from fraud_filter.bench.readback import Payments
 from fraud_filter.bench.result import RateResult
-from fraud_filter.bench.sampler import Sampler
+from fraud_filter.embedded.sampler import Sampler
 
 PLAN = BenchPlan(contenders=("floor",), rates=(100,), seconds=3, settle_s=1)
 START_US = 1_790_000_000_000_000

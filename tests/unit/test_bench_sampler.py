@@ -6,8 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from fraud_filter.bench.sampler import Sampler, unique_memory_mib
 from fraud_filter.embedded.processes import Child
+from fraud_filter.embedded.sampler import Sampler, unique_memory_mib
 
 #: Uses a second of processor time in a child, then half a second itself, and goes on.
 BURN = """

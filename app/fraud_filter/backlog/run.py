@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fraud_filter.audit import audit
-from fraud_filter.backlog.memory import PeakMemory
 from fraud_filter.backlog.result import CatchUp
 from fraud_filter.config import ModeName, Settings
 from fraud_filter.embedded.broker import Broker
@@ -16,6 +15,7 @@ from fraud_filter.embedded.jars import KAFKA_LOCK, SPARK_LOCK, resolve_jars
 from fraud_filter.embedded.java import require_java
 from fraud_filter.embedded.processes import Child, stop_signals
 from fraud_filter.embedded.programs import environment, on_this_machine, verb
+from fraud_filter.embedded.sampler import Sampler
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.input_topic import InputTopic, open_input, records_between
@@ -97,12 +97,12 @@ def _run(scene: _Scene, mode: ModeName, say: Say) -> CatchUp:
     waiting = scene.topic.end_offsets()
     run = FilterRun(own, mode, f"checkpoint-{mode}", start, scene.workspace, mode, scene.java_home)
     live = {"--rate": f"{scene.rate:.10g}", "--seconds": str(_LIMIT_S)}
-    result, memory = CatchUp(mode, records_between(start, waiting)), PeakMemory(run.child)
+    result, sampler = CatchUp(mode, records_between(start, waiting)), Sampler({mode: run.child})
     say(f"{mode}: starting with {result.records:,} payments to work off")
     try:
         generator = _generator(own, live, scene.workspace.logs / f"live-{mode}.log")
-        with Probe(own) as probe, generator, run.child:
-            result = _catch_up(result, memory, run.child, probe, waiting, (scene.broker, generator))
+        with Probe(own) as probe, generator, run.child, sampler:
+            result = _catch_up(result, run.child, probe, waiting, (scene.broker, generator))
             generator.stop()
             end = scene.topic.end_offsets()
             scene.topic.mark_end()
@@ -113,34 +113,28 @@ def _run(scene: _Scene, mode: ModeName, say: Say) -> CatchUp:
         result = replace(result, lost=found.lost, duplicated=found.duplicated, unexpected=found.unexpected)
     except FraudFilterError as error:
         result = replace(result, error=str(error))
-    result = replace(result, peak_bytes=memory.peak_bytes)
+    result = replace(result, peak_bytes=round((sampler.peak_rss_mib(mode) or 0) * 2**20))
     say(f"{mode}: {result.error or f'caught up in {result.seconds:g} s, {result.lost} lost'}")
     return result
 
 
-def _catch_up(
-    result: CatchUp, memory: PeakMemory, child: Child, probe: Probe, waiting: dict[int, int], others: Sequence[Child]
-) -> CatchUp:
+def _catch_up(result: CatchUp, child: Child, probe: Probe, waiting: dict[int, int], others: Sequence[Child]) -> CatchUp:
     """Waits for the first decision, then until the payments before the offsets `waiting` are decided."""
     began = time.monotonic()
-    _await(lambda: bool(probe.snapshot().source_offsets), _START_S, child, others, memory)
+    _await(lambda: bool(probe.snapshot().source_offsets), _START_S, child, others)
     first = time.monotonic()
     timeout_s = 60 + result.records / 1000 * _CATCH_UP_S_PER_1000
-    _await(lambda: probe.has_passed(waiting), timeout_s, child, others, memory)
+    _await(lambda: probe.has_passed(waiting), timeout_s, child, others)
     return replace(result, start_s=round(first - began, 1), seconds=round(time.monotonic() - first, 1))
 
 
-def _await(
-    holds: Callable[[], bool], timeout_s: float, child: Child, others: Sequence[Child], memory: PeakMemory | None = None
-) -> None:
+def _await(holds: Callable[[], bool], timeout_s: float, child: Child, others: Sequence[Child]) -> None:
     deadline = time.monotonic() + timeout_s
     while not holds():
         for each in (*others, child):
             each.raise_if_dead()
         if time.monotonic() > deadline:
             raise FraudFilterError(f"{child.name} had not decided all payments after {timeout_s:.0f} s")
-        if memory:
-            memory.look()
         time.sleep(_TICK_S)
 
 

@@ -13,7 +13,7 @@ from fraud_filter.bench.percentiles import PERCENTILES, counted, summarise
 from fraud_filter.bench.plan import BenchPlan
 from fraud_filter.bench.readback import Payments
 from fraud_filter.bench.result import RateResult
-from fraud_filter.bench.sampler import Sampler
+from fraud_filter.embedded.sampler import Sampler
 from fraud_filter.latency import Second
 
 #: One microsecond to one hour, three digits.

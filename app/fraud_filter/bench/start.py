@@ -15,10 +15,10 @@ from fraud_filter.bench.launch import Launch
 from fraud_filter.bench.plan import DRIFT, BenchPlan
 from fraud_filter.bench.readback import Readback
 from fraud_filter.bench.result import RateResult, StartResult
-from fraud_filter.bench.sampler import Sampler, unique_memory_mib
 from fraud_filter.config import Settings
 from fraud_filter.embedded.processes import Child
 from fraud_filter.embedded.programs import generator_program
+from fraud_filter.embedded.sampler import Sampler, unique_memory_mib
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.input_topic import InputTopic, open_input

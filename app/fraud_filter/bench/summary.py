@@ -35,17 +35,17 @@ def _summarise(name: str, rate: float, rounds: Sequence[RateResult]) -> dict[str
         "mode": name,
         "rate": rate,
         "rounds": len(rounds),
-        **{figure: _median(one.append.get(figure) for one in rounds) for figure in _LATENCIES},
-        **{f"due_{figure}": _median(one.due.get(figure) for one in rounds) for figure in _LATENCIES},
+        **{figure: median_of_known(one.append.get(figure) for one in rounds) for figure in _LATENCIES},
+        **{f"due_{figure}": median_of_known(one.due.get(figure) for one in rounds) for figure in _LATENCIES},
         "spread_p50": _spread(one.append.get("p50_ms") for one in rounds),
         "spread_p99": _spread(one.append.get("p99_ms") for one in rounds),
-        "cpu_s_per_1000": _median(one.cpu_s_per_1000 for one in rounds),
-        "broker_cpu_s_per_1000": _median(_per_1000(one, "broker") for one in rounds),
-        "rss_mib": _median(one.rss_mib for one in rounds),
-        "kept_rate": _median(one.kept_rate for one in rounds),
+        "cpu_s_per_1000": median_of_known(one.cpu_s_per_1000 for one in rounds),
+        "broker_cpu_s_per_1000": median_of_known(_per_1000(one, "broker") for one in rounds),
+        "rss_mib": median_of_known(one.rss_mib for one in rounds),
+        "kept_rate": median_of_known(one.kept_rate for one in rounds),
         "decisions": sum(one.decisions for one in rounds),
-        "lag": _median(one.lag for one in rounds),
-        "behind_s": _median(one.behind_s for one in rounds),
+        "lag": median_of_known(one.lag for one in rounds),
+        "behind_s": median_of_known(one.behind_s for one in rounds),
         "keeps_up": all(one.keeps_up for one in rounds),
         **{figure: _total(getattr(one, figure) for one in rounds) for figure in ("lost", "duplicated", "unexpected")},
     }
@@ -56,8 +56,8 @@ def summarise_starts(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
     return [
         {
             "mode": name,
-            "first_decision_s": _median(start.first_decision_s for start in mine),
-            "uss_mib": _median(start.uss_mib for start in mine),
+            "first_decision_s": median_of_known(start.first_decision_s for start in mine),
+            "uss_mib": median_of_known(start.uss_mib for start in mine),
             "errors": [f"round {start.round}: {start.error}" for start in mine if start.error],
         }
         for name in CONTENDERS
@@ -77,7 +77,9 @@ def ratios(starts: Sequence[StartResult], rate: float) -> dict[str, dict[str, fl
         rounds = [number for name, number in found if name == upper and (lower, number) in found]
         if rounds:
             result[f"{upper}/{lower}"] = {
-                short: _median(_quotient(found[upper, number], found[lower, number], figure) for number in rounds)
+                short: median_of_known(
+                    _quotient(found[upper, number], found[lower, number], figure) for number in rounds
+                )
                 for short, figure in _RATIO_OF.items()
             }
     return result
@@ -93,7 +95,8 @@ def _per_1000(one: RateResult, program: str) -> float | None:
     return None if cpu_s is None or not one.payments else cpu_s / one.payments * 1000
 
 
-def _median(values: Iterable[float | None]) -> float | None:
+def median_of_known(values: Iterable[float | None]) -> float | None:
+    """The median of what was measured, to four significant digits; None when nothing was."""
     return _of_known(values, statistics.median)
 
 

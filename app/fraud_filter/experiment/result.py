@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.table import Table
 
 from fraud_filter.bench.result import RateResult
+from fraud_filter.bench.summary import median_of_known
 from fraud_filter.bench.table import rounded
 from fraud_filter.experiment.change import BASE
 from fraud_filter.experiment.run import Trial
@@ -35,8 +35,8 @@ def summarise(trials: Sequence[Trial]) -> list[dict[str, Any]]:
             **_medians([one for (which, _, at), one in measured.items() if (which, at) == (name, rate)]),
             **_ratios(measured, name, rate),
             **_sums([one for (which, _, at), one in measured.items() if (which, at) == (name, rate)]),
-            "first_decision_s": _median(t.start.first_decision_s for t in trials if t.change.name == name),
-            "memory_mib": _median(t.start.uss_mib for t in trials if t.change.name == name),
+            "first_decision_s": median_of_known(t.start.first_decision_s for t in trials if t.change.name == name),
+            "memory_mib": median_of_known(t.start.uss_mib for t in trials if t.change.name == name),
             "scrapes": sum(t.scrapes for t in trials if t.change.name == name),
             "errors": [t.start.error for t in trials if t.change.name == name and t.start.error],
         }
@@ -57,7 +57,7 @@ def result_table(results: Sequence[dict[str, Any]]) -> Table:
 
 
 def _medians(rounds: Sequence[RateResult]) -> dict[str, float | None]:
-    return {name: _median(map(figure, rounds)) for name, figure in _FIGURES.items()}
+    return {name: median_of_known(map(figure, rounds)) for name, figure in _FIGURES.items()}
 
 
 def _sums(rounds: Sequence[RateResult]) -> dict[str, int | None]:
@@ -72,15 +72,10 @@ def _ratios(measured: dict[tuple[str, int, float], RateResult], name: str, rate:
         if (which, at) == (name, rate) and (BASE, number, rate) in measured
     ]
     return {
-        f"{figure}_ratio": _median(_quotient(read(one), read(base)) for one, base in pairs)
+        f"{figure}_ratio": median_of_known(_quotient(read(one), read(base)) for one, base in pairs)
         for figure, read in _FIGURES.items()
     }
 
 
 def _quotient(above: float | None, below: float | None) -> float | None:
     return above / below if above is not None and below else None
-
-
-def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(f"{statistics.median(known):.4g}") if known else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from fraud_filter.config import ModeName
+from fraud_filter.outputs import write_items
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,7 @@ class Outcome:
 
 def write_outcomes(file: Path, found: Sequence[Outcome], *, add: bool) -> list[dict[str, Any]]:
     """Writes the results; with `add`, those of other faults and modes that the file holds stay in it."""
-    new = [asdict(outcome) for outcome in found]
-    known = {_key(item) for item in new}
-    old = json.loads(file.read_text(encoding="utf-8") or "[]") if add and file.exists() else []
-    merged = [item for item in old if _key(item) not in known] + new
-    file.write_text(json.dumps(merged, indent=2) + "\n", encoding="utf-8")
-    return merged
+    return write_items(file, [asdict(outcome) for outcome in found], _key, add=add)
 
 
 def result_table(found: Sequence[Outcome]) -> Table:
