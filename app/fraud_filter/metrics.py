@@ -15,10 +15,11 @@ from prometheus_client import (
     disable_created_metrics,
     start_http_server,
 )
-from prometheus_client.core import CounterMetricFamily
+from prometheus_client.core import CounterMetricFamily, Metric
 
 from fraud_filter import schema as layout
 from fraud_filter.errors import UsageError
+from fraud_filter.tally import ProbeSnapshot
 
 Registry = CollectorRegistry
 
@@ -96,6 +97,7 @@ class ProbeMetrics:
             registry=registry,
         )
         self._labels = values
+        self._interval = IntervalLatency(registry, dict(zip(labels, values, strict=True)))
 
     def count_flagged(self) -> None:
         """One flagged record was read."""
@@ -122,9 +124,42 @@ class ProbeMetrics:
         """A payment was decided for the first time, after `latency_ms` milliseconds."""
         self._latency.observe(latency_ms / 1000)
 
+    def set_interval(self, figures: ProbeSnapshot) -> None:
+        """The latencies of the interval that has just ended."""
+        self._interval.figures = figures
+
     def set_last_output(self, timestamp_ms: int) -> None:
         """The newest output's append time, in milliseconds since 1970."""
         self._last_output.labels(*self._labels).set(timestamp_ms / 1000)
+
+
+class IntervalLatency:
+    """Exact percentiles of the last interval, beside the histogram, whose buckets make its own approximate.
+
+    A summary without sum and count, which are the histogram's; `quantile="1"` is the maximum. A quantile is NaN when
+    there was no decision to measure in the interval, as in every client's summaries.
+    """
+
+    def __init__(self, registry: Registry, labels: dict[str, str]) -> None:
+        """Without a sample until `figures` are set."""
+        self.figures: ProbeSnapshot | None = None
+        self._labels = labels
+        registry.register(self)  # a collector by its `collect`
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by the registry at each scrape."""
+        name = "fraud_filter_interval_latency_seconds"
+        summary = Metric(name, "Latency of the decisions of the last interval: exact quantiles.", "summary")
+        if figures := self.figures:
+            for quantile, latency_ms in (
+                ("0.5", figures.p50_ms),
+                ("0.95", figures.p95_ms),
+                ("0.99", figures.p99_ms),
+                ("1", figures.max_ms),
+            ):
+                value = float("nan") if latency_ms is None else latency_ms / 1000
+                summary.add_sample(name, {**self._labels, "quantile": quantile}, value)
+        yield summary
 
 
 class GeneratorMetrics:

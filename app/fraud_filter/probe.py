@@ -104,8 +104,13 @@ class Probe:
         return all(newest.get(partition, -1) >= offset for partition, offset in offsets.items())
 
     def lap(self) -> ProbeSnapshot:
-        """What was seen since the last `lap`, or since the start; begins the next one."""
-        return self._snapshot(self._lap, reset=True)
+        """What was seen since the last `lap`, or since the start; begins the next one.
+
+        Until the next `lap`, the metrics tell its latencies as those of the last interval.
+        """
+        figures = self._snapshot(self._lap, reset=True)
+        self._metrics.set_interval(figures)
+        return figures
 
     def reset(self) -> None:
         """Begins a new measuring window, as after a warm-up. What was seen is still known for telling duplicates."""

@@ -78,7 +78,7 @@ def _line(event: str, settings: Settings, figures: ProbeSnapshot, interval_s: fl
     if interval_s is not None:
         parts["records_per_second"] = f"{(figures.flagged + figures.rejected) / interval_s:.1f}"
     counts = ("flagged", "rejected", "duplicates", "unreadable", "negative")
-    latencies = ("p50_ms", "p90_ms", "p99_ms", "p999_ms", "max_ms")
+    latencies = ("p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms")
     parts |= {name: str(getattr(figures, name)) for name in (*counts, *latencies) if getattr(figures, name) is not None}
     return " ".join(f"{name}={value}" for name, value in parts.items())
 

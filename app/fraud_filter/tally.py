@@ -26,6 +26,7 @@ class ProbeSnapshot:
     count: int
     p50_ms: int | None
     p90_ms: int | None
+    p95_ms: int | None
     p99_ms: int | None
     p999_ms: int | None
     max_ms: int | None
@@ -64,6 +65,7 @@ class Tally:
             count=self.latencies.count,
             p50_ms=self.latencies.percentile_ms(50),
             p90_ms=self.latencies.percentile_ms(90),
+            p95_ms=self.latencies.percentile_ms(95),
             p99_ms=self.latencies.percentile_ms(99),
             p999_ms=self.latencies.percentile_ms(99.9),
             max_ms=self.latencies.max_ms,

@@ -80,8 +80,9 @@ def test_latency_is_between_the_append_times_of_the_broker(outputs: Outputs) -> 
     expected = sorted(_latencies(payments, decided))
     assert expected[0] >= 150
     assert (figures.flagged, figures.rejected, figures.count, figures.negative) == (40, 0, 40, 0)
-    for share, measured in ((50, figures.p50_ms), (90, figures.p90_ms), (99, figures.p99_ms), (99.9, figures.p999_ms)):
-        assert measured == expected[math.ceil(40 * share / 100) - 1]
+    measured = figures.p50_ms, figures.p90_ms, figures.p95_ms, figures.p99_ms, figures.p999_ms
+    for share, latency_ms in zip((50, 90, 95, 99, 99.9), measured, strict=True):
+        assert latency_ms == expected[math.ceil(40 * share / 100) - 1]
     assert figures.max_ms == expected[-1]
     assert distribution == Counter(expected)
     assert list(distribution) == sorted(distribution)
@@ -280,13 +281,22 @@ class Program:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
             return str(answer.read().decode())
 
+    def interval_ms(self) -> dict[str, float]:
+        """The latencies of the last interval that its endpoint tells, by quantile."""
+        return {
+            sample.labels["quantile"]: sample.value * 1000
+            for family in text_string_to_metric_families(self.page())
+            for sample in family.samples
+            if sample.name == "fraud_filter_interval_latency_seconds"
+        }
+
     def scrape(self) -> dict[tuple[str, str], float]:
         """The samples of its own metrics, by name and reason (or "")."""
         samples = [sample for family in text_string_to_metric_families(self.page()) for sample in family.samples]
         return {
             (sample.name, sample.labels.get("reason", "")): sample.value
             for sample in samples
-            if sample.name.startswith("fraud_filter_") and "le" not in sample.labels
+            if sample.name.startswith("fraud_filter_") and not sample.labels.keys() & {"le", "quantile"}
         }
 
 
@@ -364,6 +374,25 @@ def test_a_signal_ends_the_program_with_a_summary(outputs: Outputs, tmp_path: Pa
     assert "p99_ms" in summary
     assert "Traceback" not in error
     assert json.loads(file.read_text())["flagged"] == 2
+
+
+def test_the_metrics_tell_the_latencies_of_the_last_interval(outputs: Outputs) -> None:
+    with _running(outputs.stage, "--interval", "1") as program:
+        payments = outputs.pay(*_large(20))
+        time.sleep(0.1)
+        expected = _latencies(payments, outputs.flag(payments))
+        told: dict[str, str] = {}
+        while told.get("flagged", "0") == "0":
+            told = _figures(program.line())
+        first = program.interval_ms()
+        _until(lambda: math.isnan(program.interval_ms()["1"]), "an interval without a decision")
+        second = program.interval_ms()
+    assert told["flagged"] == "20"
+    names = {"0.5": "p50_ms", "0.95": "p95_ms", "0.99": "p99_ms", "1": "max_ms"}
+    assert first == pytest.approx({quantile: float(told[name]) for quantile, name in names.items()})
+    assert first["1"] == pytest.approx(max(expected))
+    assert all(math.isnan(value) for value in second.values())
+    assert set(second) == set(names)
 
 
 def _refused(argv: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import urllib.request
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import pytest
 
 from fraud_filter.errors import UsageError
 from fraud_filter.metrics import LATENCY_BUCKETS_S, REJECT_REASONS, MetricsServer, ProbeMetrics, Registry
+from fraud_filter.tally import Tally
 
 LABELS = {"mode": "continuous", "query": "q"}
 
@@ -75,6 +77,24 @@ def test_the_other_counts(registry: Registry, metrics: ProbeMetrics) -> None:
     for name in ("flagged", "duplicate", "unreadable", "negative_latency"):
         assert registry.get_sample_value(f"fraud_filter_{name}_records_total", LABELS) == 1
     assert registry.get_sample_value("fraud_filter_last_output_timestamp_seconds", LABELS) == 1_700_000_000.123
+
+
+def test_the_quantiles_of_an_interval_are_those_it_had(registry: Registry, metrics: ProbeMetrics) -> None:
+    name = "fraud_filter_interval_latency_seconds"
+    tally = Tally()
+    for latency_ms in range(1, 101):
+        tally.latencies.record(latency_ms)
+
+    def quantiles() -> dict[str, float | None]:
+        shares = ("0.5", "0.95", "0.99", "1")
+        return {share: registry.get_sample_value(name, {**LABELS, "quantile": share}) for share in shares}
+
+    assert set(quantiles().values()) == {None}  # no interval has ended
+    metrics.set_interval(tally.snapshot(None, {}))
+    assert quantiles() == {"0.5": 0.05, "0.95": 0.095, "0.99": 0.099, "1": 0.1}
+    tally.reset()
+    metrics.set_interval(tally.snapshot(None, {}))
+    assert all(value is not None and math.isnan(value) for value in quantiles().values())
 
 
 def test_the_endpoint_serves_the_registry(server: MetricsServer, metrics: ProbeMetrics) -> None:
