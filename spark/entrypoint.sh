@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# master | worker | any other command, such as the driver's. All of them find Spark's settings in SPARK_CONF_DIR, a
-# memory file system, where the secrets are added: they are on no command line. In the secure stack they come as files
-# (SPARK_SECRET_FILE, SPARK_UI_KEY_FILE), and the web pages ask for a token.
+# master | worker | any other command, such as the driver's. All of them find Spark's settings in a memory file system,
+# where the secrets are added: they are on no command line. In the secure stack they come as files (SPARK_SECRET_FILE,
+# SPARK_UI_KEY_FILE), and the web pages ask for a token.
 set -euo pipefail
+settings=/run/spark/spark-defaults.conf
 
-add() { echo "$1 $2" >>"$SPARK_CONF_DIR/spark-defaults.conf"; }
+add() { echo "$1 $2" >>"$settings"; }
 
 umask 077
-cp /etc/spark/* "$SPARK_CONF_DIR"/
+cp /etc/spark/spark-defaults.conf "$settings"
 # Task slots that the driver asks for; without a limit it takes all that there are, and waits for none of them.
 [ -z "${SPARK_CORES_MAX:-}" ] || add spark.cores.max "$SPARK_CORES_MAX"
 [ -z "${SPARK_SECRET_FILE:-}" ] || SPARK_SECRET=$(<"$SPARK_SECRET_FILE")
@@ -25,19 +26,23 @@ unset SPARK_SECRET SPARK_SECRET_FILE SPARK_UI_KEY_FILE SPARK_CORES_MAX
 # What Java says of itself, for Prometheus. Each option is for the process named alone: no executor gets it, and no
 # program that somebody runs in the container.
 agent=-javaagent:$(echo /opt/jmx/*.jar)=9404:/etc/spark/exporter.yml
+# Executors get the archive by spark-defaults.conf.
+archive="-XX:SharedArchiveFile=/opt/classes.jsa -Xlog:cds=off -Xlog:cds+dynamic=off"
+export SPARK_DAEMON_JAVA_OPTS="$archive -Dlog4j2.configurationFile=file:/etc/spark/log4j2.properties"
+export SPARK_SUBMIT_OPTS=$archive
 case "${1:-} ${2:-}" in
     "master ") export SPARK_MASTER_OPTS=$agent ;;
     "worker ") export SPARK_WORKER_OPTS=$agent ;;
-    "fraud-filter run") export SPARK_SUBMIT_OPTS=$agent ;;
+    "fraud-filter run") export SPARK_SUBMIT_OPTS="$archive $agent" ;;
 esac
 
 case ${1:-} in
-    master) exec spark-class org.apache.spark.deploy.master.Master ;;
+    master) exec spark-class org.apache.spark.deploy.master.Master --properties-file "$settings" ;;
     worker)
         # A master that still recovers would take it for the worker that had its address before, and never register it
         # (Worker.scala, MasterChanged): both stay as they are for ever.
         until healthcheck recovered >/dev/null 2>&1; do sleep 0.5; done
-        exec spark-class org.apache.spark.deploy.worker.Worker "${SPARK_MASTER:?is not set}"
+        exec spark-class org.apache.spark.deploy.worker.Worker --properties-file "$settings" "${SPARK_MASTER:?is not set}"
         ;;
     *) exec "$@" ;;
 esac

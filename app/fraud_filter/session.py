@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fraud_filter import class_archive
 from fraud_filter.config import HOME, Settings
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.modes import Mode
@@ -120,10 +122,9 @@ def _java_reason(error: Exception) -> str | None:
 
 
 def _conf(settings: Settings, mode: Mode | None) -> dict[str, str]:
-    log4j = HOME / "spark/conf/log4j2.properties"
     conf = {
         **_FILTER_CONF,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
+        "spark.driver.extraJavaOptions": " ".join(_java_options(settings)),
         "spark.ui.enabled": str(settings.ui_port > 0).lower(),
         # The query's own stop is bounded by this; the supervisor ends the process when that is not enough.
         "spark.sql.streaming.stopTimeout": f"{round(settings.stop_timeout_s * 1000)}ms",
@@ -137,6 +138,14 @@ def _conf(settings: Settings, mode: Mode | None) -> dict[str, str]:
             if jars:
                 conf["spark.jars"] = ",".join(map(str, jars))
     return conf | settings.spark_conf
+
+
+def _java_options(settings: Settings) -> Iterator[str]:
+    yield f"-Dlog4j2.configurationFile={(HOME / 'spark/conf/log4j2.properties').as_uri()}"
+    # In the Compose stack the image's entrypoint names the archive of the image.
+    archive = class_archive.find() if settings.spark_master.startswith("local") else None
+    if archive:
+        yield class_archive.java_options(archive)
 
 
 def connector_jars() -> list[Path]:

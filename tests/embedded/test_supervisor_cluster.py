@@ -12,6 +12,7 @@ import pyspark
 import pytest
 
 from faults import events, java_of, metrics
+from fraud_filter import class_archive
 from fraud_filter.embedded.processes import Child
 from running import Stage, free_ports, wait_until
 from test_supervisor_run import Run
@@ -20,6 +21,14 @@ pytestmark = pytest.mark.alone
 
 LOCAL = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
 CONF = {"spark.cores.max": "2", "spark.executor.memory": "512m", "spark.scheduler.minRegisteredResourcesRatio": "1.0"}
+
+
+@pytest.fixture(autouse=True)
+def quick_starts(java_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - it makes the archive
+    """The cluster's own programs use the class archive as the filter's do."""
+    if archive := class_archive.find():
+        monkeypatch.setitem(LOCAL, "SPARK_DAEMON_JAVA_OPTS", class_archive.java_options(archive))
+        monkeypatch.setitem(CONF, "spark.executor.extraJavaOptions", class_archive.java_options(archive))
 
 
 class Cluster:

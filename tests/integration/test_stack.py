@@ -34,6 +34,17 @@ def test_containers_are_confined(stack: Deployed) -> None:
         assert set(ports) <= {"127.0.0.1"}, state.service
 
 
+@pytest.mark.parametrize("service", ["spark-master", "spark-worker", "fraud-filter"])
+def test_every_java_of_spark_starts_from_the_class_archive(stack: Deployed, service: str) -> None:
+    """An executor runs beside its worker. A Java that refuses the archive has let go of it when it runs."""
+    (container,) = [state.container for state in stack.open().states() if state.service == service]
+    script = 'for p in /proc/[0-9]*; do [ "$(cat $p/comm)" != java ] || grep -c /opt/classes.jsa $p/maps; done 2>&1'
+    _, output = container.exec_run(["sh", "-c", script])
+    regions = [int(line) for line in output.decode().split()]
+    assert len(regions) == (2 if service == "spark-worker" else 1), output
+    assert min(regions) > 0, output
+
+
 def test_memory_limits_stay_below_8_gib(stack: Deployed) -> None:
     limits = sum(state.container.attrs["HostConfig"]["Memory"] for state in stack.open().states())
     assert limits <= 8 * 1024**3

@@ -11,11 +11,10 @@ from fraud_filter.audit import audit
 from fraud_filter.backlog.result import CatchUp
 from fraud_filter.config import ModeName, Settings
 from fraud_filter.embedded.broker import Broker
-from fraud_filter.embedded.jars import KAFKA_LOCK, SPARK_LOCK, resolve_jars
-from fraud_filter.embedded.java import require_java
 from fraud_filter.embedded.processes import Child, stop_signals
 from fraud_filter.embedded.programs import environment, on_this_machine, verb
 from fraud_filter.embedded.sampler import Sampler
+from fraud_filter.embedded.supplies import get_supplies
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.input_topic import InputTopic, open_input, records_between
@@ -62,16 +61,15 @@ def run_backlog(settings: Settings, modes: Sequence[ModeName], *, records: int, 
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
     """
     with stop_signals(), Workspace("fraud-filter-backlog-") as workspace:
-        java_home, jars = require_java(say), resolve_jars(KAFKA_LOCK)
-        resolve_jars(SPARK_LOCK)
-        with Broker(workspace, java_home=java_home, jars=jars) as broker:
+        supplies = get_supplies(say)
+        with Broker(workspace, java_home=supplies.java_home, jars=supplies.kafka_jars) as broker:
             own = on_this_machine(settings, broker.address, slots=_SLOTS)
             create_topics(own, partitions=_PARTITIONS)
             began = time.monotonic()
             _write(own, records, workspace)
             say(f"{records:,} payments written in {time.monotonic() - began:.0f} s")
             with open_input(own) as topic:
-                scene = _Scene(own, workspace, Path(java_home), broker.child, topic, rate)
+                scene = _Scene(own, workspace, supplies.java_home, broker.child, topic, rate)
                 results = [_run(scene, mode, say) for mode in modes]
         if not all(result.ok for result in results):
             workspace.keep_logs()

@@ -11,10 +11,9 @@ from fraud_filter.bench.plan import BenchPlan
 from fraud_filter.bench.start import Say, Stage, Start
 from fraud_filter.config import Settings
 from fraud_filter.embedded.broker import Broker
-from fraud_filter.embedded.jars import KAFKA_LOCK, SPARK_LOCK, resolve_jars
-from fraud_filter.embedded.java import require_java
 from fraud_filter.embedded.processes import stop_signals
 from fraud_filter.embedded.programs import on_this_machine
+from fraud_filter.embedded.supplies import get_supplies
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.machine import describe_versions, java_version, kafka_version
@@ -29,12 +28,11 @@ def open_stage(plan: BenchPlan, settings: Settings, say: Say) -> Iterator[Stage]
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
     """
     with stop_signals(), Workspace("fraud-filter-bench-") as workspace:
-        java_home, jars = require_java(say), resolve_jars(KAFKA_LOCK)
-        resolve_jars(SPARK_LOCK)
-        versions = describe_versions(kafka=kafka_version(jars), java=java_version(java_home))
-        with Broker(workspace, java_home=java_home, jars=jars) as broker:
+        supplies = get_supplies(say)
+        versions = describe_versions(kafka=kafka_version(supplies.kafka_jars), java=java_version(supplies.java_home))
+        with Broker(workspace, java_home=supplies.java_home, jars=supplies.kafka_jars) as broker:
             own = on_this_machine(settings, broker.address, slots=max(8, plan.partitions + 2))
-            stage = Stage(plan, own, workspace, java_home, broker.child, say, versions)
+            stage = Stage(plan, own, workspace, supplies.java_home, broker.child, say, versions)
             _warm_up_broker(stage)
             yield stage
 

@@ -19,8 +19,7 @@ from fraud_filter.demo.programs import demo_settings
 from fraud_filter.demo.report import DemoReport
 from fraud_filter.demo.result import ModeResult
 from fraud_filter.embedded.broker import Broker
-from fraud_filter.embedded.jars import KAFKA_LOCK, SPARK_LOCK, resolve_jars
-from fraud_filter.embedded.java import require_java
+from fraud_filter.embedded.supplies import get_supplies
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.input_topic import open_input
 from fraud_filter.machine import describe_machine, describe_versions, java_version, kafka_version
@@ -41,16 +40,14 @@ def run_demo(plan: DemoPlan, settings: Settings, console: Console) -> DemoReport
     """
     began = time.monotonic()
     with _exit_on_signals(), Workspace("fraud-filter-demo-") as workspace:
-        java_home = require_java(lambda line: _say(console, line))
-        jars = resolve_jars(KAFKA_LOCK, console=console)
-        resolve_jars(SPARK_LOCK, console=console)  # now, with a progress bar, and not unseen in the first mode
-        versions = describe_versions(kafka=kafka_version(jars), java=java_version(java_home))
-        with _kafka(Broker(workspace, java_home=java_home, jars=jars), console) as broker:
+        supplies = get_supplies(lambda line: _say(console, line), console)
+        versions = describe_versions(kafka=kafka_version(supplies.kafka_jars), java=java_version(supplies.java_home))
+        with _kafka(Broker(workspace, java_home=supplies.java_home, jars=supplies.kafka_jars), console) as broker:
             own = demo_settings(settings, plan, broker.address)
             create_topics(own, partitions=plan.partitions)
             named = ", ".join(f"{name} {versions[name.lower()]}" for name in ("Kafka", "Spark", "Java"))
             _say(console, f"{named}; broker at {broker.address}, logs in {workspace.logs}")
-            results = _run_modes(Equipment(plan, own, workspace, java_home, broker.child), console)
+            results = _run_modes(Equipment(plan, own, workspace, supplies.java_home, broker.child), console)
         report = DemoReport(
             plan=plan,
             results=results,

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from fraud_filter.config import Settings
 from fraud_filter.embedded.broker import Broker
-from fraud_filter.embedded.jars import KAFKA_LOCK, SPARK_LOCK, resolve_jars
-from fraud_filter.embedded.java import require_java
 from fraud_filter.embedded.processes import Child, stop_signals
 from fraud_filter.embedded.programs import generator_program, on_this_machine
+from fraud_filter.embedded.supplies import get_supplies
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.input_topic import open_input
 from fraud_filter.probe import Probe
@@ -39,15 +36,14 @@ def run_on_stage(
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
     """
     with stop_signals(), Workspace("fraud-filter-transitions-") as workspace:
-        java_home, jars = require_java(say), resolve_jars(KAFKA_LOCK)
-        resolve_jars(SPARK_LOCK)
-        with Broker(workspace, java_home=java_home, jars=jars) as broker:
+        supplies = get_supplies(say)
+        with Broker(workspace, java_home=supplies.java_home, jars=supplies.kafka_jars) as broker:
             own = on_this_machine(settings, broker.address, slots=_SLOTS)
             create_topics(own, partitions=_PARTITIONS)
             generator = _generator(own, rate, workspace)
             with generator, Probe(own) as probe, open_input(own) as topic:
                 others = (broker.child, generator)
-                scene = Scene(own, workspace, Path(java_home), probe, topic, others, seconds, say)
+                scene = Scene(own, workspace, supplies.java_home, probe, topic, others, seconds, say)
                 results = run_changes(scene, changes, stops)
         if not all(result.ok for result in results):
             workspace.keep_logs()
