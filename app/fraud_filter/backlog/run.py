@@ -12,7 +12,7 @@ from fraud_filter.backlog.result import CatchUp
 from fraud_filter.config import ModeName, Settings
 from fraud_filter.embedded.broker import Broker
 from fraud_filter.embedded.processes import Child, stop_signals
-from fraud_filter.embedded.programs import environment, on_this_machine, verb
+from fraud_filter.embedded.programs import generator_program, on_this_machine
 from fraud_filter.embedded.sampler import Sampler
 from fraud_filter.embedded.supplies import get_supplies
 from fraud_filter.embedded.workspace import Workspace
@@ -77,8 +77,8 @@ def run_backlog(settings: Settings, modes: Sequence[ModeName], *, records: int, 
 
 
 def _write(settings: Settings, records: int, workspace: Workspace) -> None:
-    arguments = {"--rate": f"{_FULL_SPEED:g}", "--count": str(records)}
-    with _generator(settings, arguments, workspace.logs / "backlog.log") as generator:
+    log = workspace.logs / "backlog.log"
+    with generator_program(settings, rate=_FULL_SPEED, count=records, log=log) as generator:
         timeout_s = 60 + records / 1000 * _WRITE_S_PER_1000
         if generator.wait(timeout_s) != 0:
             lines = "\n".join(generator.tail(5))
@@ -94,11 +94,11 @@ def _run(scene: _Scene, mode: ModeName, say: Say) -> CatchUp:
     start = dict.fromkeys(scene.topic.end_offsets(), 0)
     waiting = scene.topic.end_offsets()
     run = FilterRun(own, mode, f"checkpoint-{mode}", start, scene.workspace, mode, scene.java_home)
-    live = {"--rate": f"{scene.rate:.10g}", "--seconds": str(_LIMIT_S)}
     result, sampler = CatchUp(mode, records_between(start, waiting)), Sampler({mode: run.child})
     say(f"{mode}: starting with {result.records:,} payments to work off")
     try:
-        generator = _generator(own, live, scene.workspace.logs / f"live-{mode}.log")
+        log = scene.workspace.logs / f"live-{mode}.log"
+        generator = generator_program(own, rate=scene.rate, seconds=_LIMIT_S, log=log)
         with Probe(own) as probe, generator, run.child, sampler:
             result = _catch_up(result, run.child, probe, waiting, (scene.broker, generator))
             generator.stop()
@@ -134,8 +134,3 @@ def _await(holds: Callable[[], bool], timeout_s: float, child: Child, others: Se
         if time.monotonic() > deadline:
             raise FraudFilterError(f"{child.name} had not decided all payments after {timeout_s:.0f} s")
         time.sleep(_TICK_S)
-
-
-def _generator(settings: Settings, arguments: dict[str, str], log: Path) -> Child:
-    words = [word for pair in arguments.items() for word in pair]
-    return Child("the payment generator", [*verb("generate"), *words], log=log, env=environment(settings))

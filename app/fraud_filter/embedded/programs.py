@@ -87,19 +87,22 @@ def generator_program(
     settings: Settings,
     *,
     rate: float,
-    seconds: float,
-    flagged_share: float,
-    malformed_share: float,
     log: Path,
+    seconds: float | None = None,
+    count: int | None = None,
+    flagged_share: float | None = None,
+    malformed_share: float | None = None,
     seed: int | None = None,
 ) -> Child:
-    """`fraud-filter generate`: `rate` payments/s for at most `seconds` seconds; shares are parts of 1."""
-    arguments = {
-        "--rate": f"{rate:.10g}",
-        "--seconds": f"{seconds:.10g}",
-        "--flagged-share": f"{flagged_share:.10g}",
-        "--malformed-share": f"{malformed_share:.10g}",
-        **({} if seed is None else {"--seed": str(seed)}),
+    """`fraud-filter generate`: `rate` payments/s for at most `seconds` seconds, or `count`; shares are parts of 1."""
+    options = {
+        "--rate": rate,
+        "--seconds": seconds,
+        "--count": count,
+        "--flagged-share": flagged_share,
+        "--malformed-share": malformed_share,
+        "--seed": seed,
     }
-    argv = [*verb("generate"), *(word for pair in arguments.items() for word in pair)]
-    return Child("the payment generator", argv, log=log, env=environment(settings))
+    given = {name: value for name, value in options.items() if value is not None}
+    words = [word for name, value in given.items() for word in (name, f"{value:.15g}")]
+    return Child("the payment generator", [*verb("generate"), *words], log=log, env=environment(settings))
