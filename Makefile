@@ -73,16 +73,16 @@ base: ## Make the images' base image anew from Debian's packages
 SIDE_BY_SIDE := --numprocesses 2 --dist worksteal
 
 test: $(READY) ## Run all tests
-	$(BIN)/pytest tests/unit tests/embedded -m "not alone" $(SIDE_BY_SIDE)
-	$(BIN)/pytest tests/embedded -m alone
+	$(BIN)/pytest tests/unit tests/embedded -m "not timed" $(SIDE_BY_SIDE)
+	$(BIN)/pytest tests/embedded -m timed $(SIDE_BY_SIDE)
 	$(BIN)/pytest tests/integration
 
 test-unit: $(READY) ## Run the tests that need neither Kafka nor Spark
 	$(BIN)/pytest tests/unit $(SIDE_BY_SIDE)
 
 test-embedded: $(READY) ## Run the tests on a real Kafka and a real Spark
-	$(BIN)/pytest tests/embedded -m "not alone" $(SIDE_BY_SIDE)
-	$(BIN)/pytest tests/embedded -m alone
+	$(BIN)/pytest tests/embedded -m "not timed" $(SIDE_BY_SIDE)
+	$(BIN)/pytest tests/embedded -m timed $(SIDE_BY_SIDE)
 
 test-integration: $(READY) ## Run the tests on the Compose stack; needs a Docker Engine
 	$(BIN)/pytest tests/integration

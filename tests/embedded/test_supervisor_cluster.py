@@ -17,7 +17,7 @@ from fraud_filter.embedded.processes import Child
 from running import Stage, free_ports, wait_until
 from test_supervisor_run import Run
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.timed
 
 LOCAL = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
 CONF = {"spark.cores.max": "2", "spark.executor.memory": "512m", "spark.scheduler.minRegisteredResourcesRatio": "1.0"}

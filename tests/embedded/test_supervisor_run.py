@@ -22,7 +22,7 @@ from running import Stage, free_ports, payment, wait_until
 
 TopicMaker = Callable[..., str]
 MODES = ("continuous", "real-time", "micro-batch")
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.timed
 
 QUICK = {"restart_backoff_s": "0.2", "stall_timeout_s": "15", "continuous_interval": "1 second"}
 OUTAGE_S = 20
