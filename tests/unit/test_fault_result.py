@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.faults.docs import write_between
 from fraud_filter.faults.inputs import outside, spans
 from fraud_filter.faults.result import Outcome, markdown_table, write_outcomes
 from fraud_filter.faults.witness import grown, notable
 from fraud_filter.ledger import Finding
+from fraud_filter.outputs import write_between
 
 DONE = Outcome("driver-kill", "continuous", 0, 7, 0, 12.5, 30.0, "event=restarting reason=java-gone")
 

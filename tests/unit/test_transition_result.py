@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fraud_filter.errors import UsageError
-from fraud_filter.transitions.result import Transition, write_transitions
+from fraud_filter.transitions.result import Transition, markdown_table, write_transitions
 from fraud_filter.transitions.route import order_changes, parse_changes
 
 DONE = Transition("continuous", "real-time", "clean", "as it is", 0, 3, 0, 12.5)
@@ -63,3 +63,12 @@ def test_results_replace_those_of_the_same_change_and_stop_only(tmp_path: Path) 
     }  # fmt: skip
     write_transitions(file, [DONE], add=False)
     assert len(json.loads(file.read_text())) == 1
+
+
+def test_the_documentation_shows_both_ways_to_stop_in_a_line() -> None:
+    killed = replace(DONE, stop="kill", how="repaired: the last entry", duplicated=1234, seconds=30.0)
+    failed = replace(DONE, new="micro-batch", lost=None, duplicated=None, seconds=None, error="it did not start")
+    assert markdown_table([one.to_dict() for one in (DONE, killed, failed)]).splitlines()[2:] == [
+        "| `continuous` | `real-time` | 0 + 0 | 3 | 1,234 | 12.5 | 30.0 | as it is, repaired |",
+        "| `continuous` | `micro-batch` | - | - | - | - | - | it did not start |",
+    ]

@@ -59,8 +59,21 @@ def result_table(results: Sequence[CatchUp]) -> Table:
     columns = ("mode", "backlog", "first decision, s", "caught up, s", "records/s", "peak MiB", "lost", "duplicated")
     table = Table(*columns, "", title="Working off a backlog")
     for one in results:
-        figures = (one.start_s, one.seconds, one.rate and round(one.rate), one.peak_bytes >> 20)
-        counts = (one.lost, one.duplicated)
-        shown = ("-" if figure is None else f"{figure:,}" for figure in (one.records, *figures, *counts))
-        table.add_row(one.mode, *shown, one.error, style="" if one.ok else "bold red")
+        table.add_row(one.mode, *_shown(one), one.error, style="" if one.ok else "bold red")
     return table
+
+
+def markdown_table(results: Sequence[CatchUp]) -> str:
+    """The same for the documentation."""
+    lines = [
+        "| mode | backlog | first decision, s | caught up, s | records/s | peak MiB | lost | duplicated |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [f"| `{one.mode}` | {' | '.join(_shown(one))} |" for one in results]
+    return "\n".join(lines)
+
+
+def _shown(one: CatchUp) -> list[str]:
+    speed = (one.start_s, one.seconds, one.rate and round(one.rate), one.peak_bytes >> 20)
+    figures = (one.records, *speed, one.lost, one.duplicated)
+    return ["-" if figure is None else f"{figure:,}" for figure in figures]

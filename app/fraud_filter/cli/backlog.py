@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from fraud_filter.cli.files import require_writable
+from fraud_filter.cli.files import docs_option, results_option
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
@@ -28,16 +28,10 @@ _BOUNDS = ("max_offsets_per_trigger", "continuous_interval", "real_time_duration
     show_default=True,
     help="payments per second that come in meanwhile",
 )
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("backlog.json"),
-    show_default=True,
-    callback=require_writable,
-    help="where the results go",
-)
+@results_option("backlog.json")
+@docs_option("docs/operations.md")
 @settings_options(*_BOUNDS)
-def command(settings: Settings, modes: str, records: int, rate: float, output: Path) -> int:
+def command(settings: Settings, modes: str, records: int, rate: float, output: Path, docs: Path | None) -> int:
     """Work off a backlog, as after an outage, in each mode: time to catch up, peak memory, audit.
 
     Runs an embedded Kafka and Spark; nothing is left running. Exit code 1: something was lost or unexpected, or a
@@ -45,12 +39,15 @@ def command(settings: Settings, modes: str, records: int, rate: float, output: P
     """
     from rich.console import Console
 
-    from fraud_filter.backlog.result import result_table, write_backlog
+    from fraud_filter.backlog.result import markdown_table, result_table, write_backlog
     from fraud_filter.backlog.run import run_backlog
     from fraud_filter.demo.plan import parse_modes
+    from fraud_filter.outputs import write_between
 
     results = run_backlog(settings, parse_modes(modes), records=records, rate=rate, say=click.echo)
     write_backlog(output, results, {name: getattr(settings, name) for name in _BOUNDS})
+    if docs:
+        write_between(docs, "backlog", markdown_table(results))
     Console(highlight=False, width=None if sys.stdout.isatty() else _LOG_WIDTH).print(result_table(results))
     click.echo(f"written: {output.resolve()}")
     return EXIT_OK if all(result.ok for result in results) else EXIT_FAILED

@@ -9,7 +9,7 @@ from typing import get_args
 
 import click
 
-from fraud_filter.cli.files import require_writable
+from fraud_filter.cli.files import results_option
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import ModeName, Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
@@ -27,14 +27,7 @@ _LOG_WIDTH = 160
 @click.option("--seconds", default=30.0, show_default=True, help="measured at the lowest rate; a third at the others")
 @click.option("--warmup", "warmup_s", default=12.0, show_default=True, help="seconds left out after each start")
 @click.option("--partitions", default=2, show_default=True, help="partitions of the input topic")
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("experiment.json"),
-    show_default=True,
-    callback=require_writable,
-    help="where the results go",
-)
+@results_option("experiment.json")
 @settings_options(*KNOBS)
 def command(
     settings: Settings,

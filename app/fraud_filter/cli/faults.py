@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from fraud_filter.cli.files import require_writable
+from fraud_filter.cli.files import docs_option, results_option
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
 
 #: Columns of the table where no terminal tells its width.
@@ -23,21 +23,9 @@ _LOG_WIDTH = 180
 @click.option(
     "--seconds", type=click.FloatRange(min=0), default=10.0, show_default=True, help="under load before each fault"
 )
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("faults.json"),
-    show_default=True,
-    callback=require_writable,
-    help="where the results go",
-)
+@results_option("faults.json")
 @click.option("--add", is_flag=True, help="keep what the file holds about other faults and modes")
-@click.option(
-    "--docs",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="also write the file's table between the markers in this Markdown file, such as docs/operations.md",
-)
+@docs_option("docs/operations.md")
 @click.option("--list", "listed", is_flag=True, help="name the faults, and end")
 def command(
     only: str, modes: str, rate: float, seconds: float, output: Path, add: bool, docs: Path | None, listed: bool
@@ -51,10 +39,10 @@ def command(
 
     from fraud_filter.demo.plan import parse_modes
     from fraud_filter.faults.catalogue import FAULTS, choose
-    from fraud_filter.faults.docs import write_between
     from fraud_filter.faults.result import Outcome, markdown_table, result_table, write_outcomes
     from fraud_filter.faults.run import Run
     from fraud_filter.faults.stage import open_stage
+    from fraud_filter.outputs import write_between
 
     if listed:
         for fault in FAULTS:

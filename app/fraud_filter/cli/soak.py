@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from fraud_filter.cli.files import require_writable
+from fraud_filter.cli.files import results_option
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
 
 _LOG_WIDTH = 180
@@ -27,14 +27,7 @@ _LOG_WIDTH = 180
 @click.option(
     "--rate", type=click.FloatRange(min=0, min_open=True), default=300.0, show_default=True, help="payments per second"
 )
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("soak.json"),
-    show_default=True,
-    callback=require_writable,
-    help="where the result goes",
-)
+@results_option("soak.json")
 def command(minutes: float, seed: int | None, modes: str, rate: float, output: Path) -> int:
     """Let the stack run under load with faults at random times, audit all of it, and look for growth.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from fraud_filter.cli.files import require_writable
+from fraud_filter.cli.files import docs_option, results_option
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
@@ -35,17 +35,13 @@ _LOG_WIDTH = 160
     show_default=True,
     help="under load before each stop and after each start",
 )
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("transitions.json"),
-    show_default=True,
-    callback=require_writable,
-    help="where the results go",
-)
+@results_option("transitions.json")
 @click.option("--add", is_flag=True, help="keep what the file holds about other changes")
+@docs_option("docs/modes.md")
 @settings_options("micro_batch_interval", "async_progress_interval_ms", "continuous_interval", "real_time_duration")
-def command(settings: Settings, only: str, stop: str, rate: float, seconds: float, output: Path, add: bool) -> int:
+def command(
+    settings: Settings, only: str, stop: str, rate: float, seconds: float, output: Path, add: bool, docs: Path | None
+) -> int:
     """Change the mode on one checkpoint while payments keep coming, all twelve ways, with an audit after each.
 
     Runs an embedded Kafka and Spark; nothing is left running. Exit code 1: something was lost or unexpected, or a
@@ -53,14 +49,17 @@ def command(settings: Settings, only: str, stop: str, rate: float, seconds: floa
     """
     from rich.console import Console
 
-    from fraud_filter.transitions.result import StopKind, result_table, write_transitions
+    from fraud_filter.outputs import write_between
+    from fraud_filter.transitions.result import StopKind, markdown_table, result_table, write_transitions
     from fraud_filter.transitions.route import order_changes, parse_changes
     from fraud_filter.transitions.stage import run_on_stage
 
     changes = order_changes(parse_changes(only))
     stops: list[StopKind] = ["clean", "kill"] if stop == "both" else ["kill"] if stop == "kill" else ["clean"]
     results = run_on_stage(settings, changes, stops, rate=rate, seconds=seconds, say=click.echo)
-    write_transitions(output, results, add=add)
+    items = write_transitions(output, results, add=add)
+    if docs:
+        write_between(docs, "transitions", markdown_table(items))
     Console(highlight=False, width=None if sys.stdout.isatty() else _LOG_WIDTH).print(result_table(results))
     click.echo(f"written: {output.resolve()}")
     return EXIT_OK if all(result.ok for result in results) else EXIT_FAILED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -59,6 +59,26 @@ def result_table(found: Sequence[Transition]) -> Table:
         style = "" if one.ok else "bold red"
         table.add_row(one.old, one.new, one.stop, *shown, one.error or one.how, style=style)
     return table
+
+
+def markdown_table(items: Sequence[Mapping[str, Any]]) -> str:
+    """The same for the documentation, of the items of a file: a line a change, both ways to stop beside each other."""
+    lines = [
+        "| from | to | lost | duplicated, clean | duplicated, killed | seconds, clean | seconds, killed | checkpoint |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for old, new in dict.fromkeys((item["from"], item["to"]) for item in items):
+        by_stop = {item["stop"]: item for item in items if (item["from"], item["to"]) == (old, new)}
+        shown = [_shown(by_stop, stop, name) for name in ("duplicated", "seconds") for stop in ("clean", "kill")]
+        lost = " + ".join(_shown(by_stop, stop, "lost") for stop in by_stop)
+        how = dict.fromkeys(item["error"] or item["how"].partition(":")[0] for item in by_stop.values())
+        lines.append(f"| `{old}` | `{new}` | {lost} | {' | '.join(shown)} | {', '.join(how)} |")
+    return "\n".join(lines)
+
+
+def _shown(by_stop: Mapping[str, Mapping[str, Any]], stop: str, name: str) -> str:
+    figure = by_stop.get(stop, {}).get(name)
+    return "-" if figure is None else f"{figure:,}"
 
 
 def _key(item: dict[str, Any]) -> tuple[str, str, str]:
