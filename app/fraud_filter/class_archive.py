@@ -29,6 +29,8 @@ _COLUMNS = (
 _DECISION = "payment.amount > 10 and payment.country in ('DE', 'FR') and hour(payment.at) < 24"
 _RUN_S = 3.0
 _MAKE_TIMEOUT_S = 300
+#: In a Java's file `release`.
+_TAKES_IT = b'JAVA_VERSION="17.'
 #: Nobody needs to know that Java does without an archive; the option's own effect is what tells.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
@@ -119,10 +121,16 @@ def _run(spark: Any, trigger: dict[str, str]) -> None:
 
 
 def _path(java_home: Path) -> Path | None:
-    """Named after the Java, so that another one gets another; None for a Java that does not say what it is."""
+    """Named after the Java, so that another one gets another; None for a Java that would not take it.
+
+    Java 21 refuses an archive when a jar stands twice on the class path, as slf4j's does by Spark's launcher. In the
+    images it is renamed, in somebody's virtual environment it is not.
+    """
     try:
         release = java_home.joinpath("release").read_bytes()
     except OSError:
+        return None
+    if _TAKES_IT not in release:
         return None
     import pyspark
 

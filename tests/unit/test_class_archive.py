@@ -16,8 +16,13 @@ def test_without_a_java_there_is_none(tmp_path: Path, monkeypatch: pytest.Monkey
     assert class_archive.find() is None
 
 
-def test_a_java_that_does_not_say_what_it_is_gets_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("release", [None, 'JAVA_VERSION="21.0.9"\n'])
+def test_a_java_that_would_not_take_it_gets_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: str | None
+) -> None:
     said: list[str] = []
+    if release:
+        (tmp_path / "release").write_text(release)
     class_archive.ensure(tmp_path, said.append)
     assert said == []
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -31,7 +36,7 @@ def test_a_java_that_fails_is_logged_and_no_error(
     java.parent.mkdir()
     java.write_text("#!/bin/sh\nexit 1\n")
     java.chmod(0o755)
-    (tmp_path / "release").write_text(f"not a Java: {os.getpid()}\n")
+    (tmp_path / "release").write_text(f'JAVA_VERSION="17.0.{os.getpid()}"\n')
     said: list[str] = []
     class_archive.ensure(tmp_path, said.append)
     assert said == ["preparing Spark's classes for faster starts (once)"]
