@@ -1,8 +1,8 @@
 """An archive of Spark's classes, loaded and verified once (class data sharing, JEP 350), so that Java starts faster.
 
-Loading more than 10,000 classes is most of what a start of Spark costs, and a start is most of what a restart of the query
-takes. The archive is made by a small query that runs for a few seconds. Java itself checks that it fits the Java and
-the jars in use, and does without where it does not. Knows nothing of the filter: the images' build runs this file too.
+Loading more than 10,000 classes is most of what a start of Spark costs, and a start is most of what a restart of the
+query takes. The archive is made by a small query that runs for a few seconds. Java itself checks that it fits the Java
+and the jars in use, and does without where it does not. Knows nothing of the filter: the images' build runs this too.
 """
 
 from __future__ import annotations
