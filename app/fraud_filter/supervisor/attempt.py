@@ -36,6 +36,8 @@ _END_FAILED_S = 5.0
 _END_STALLED_S = 1.0
 #: Why a query is started again in the same Java process: executors were lost and replaced, or partitions added.
 _SAME_JAVA = ("partitions-added", "slots-back")
+#: How long a failed query of long tasks waits for the word that executors are back: the watchdog looks each second.
+_REMEDY_S = 2.5
 #: Spark's own end after the query's; nothing is at stake any more.
 _END_S = 8.0
 
@@ -193,10 +195,26 @@ class Attempt:
                 if java.returncode is None:
                     continue
                 error = RestartableError("java-gone", f"Spark's Java process ended with code {java.returncode}")
+            if isinstance(error, RestartableError) and error.reason == "query-failed" and inputs.mode.holds_tasks:
+                error = self._prefer_remedy(ends, error)
             if isinstance(error, RestartableError) and error.reason in _SAME_JAVA:
                 with suppress(Exception):  # it is on its way out: what can't be ended well is killed
                     self._end_query(java, query)
             raise error
+
+    def _prefer_remedy(self, ends: queue.SimpleQueue[FraudFilterError], failed: FraudFilterError) -> FraudFilterError:
+        """Tells a query that died of a lost executor as that, when there is another by now: Java is well then.
+
+        Long tasks are not retried, and it is chance whether Spark ends the query before the watchdog tells of the new
+        executor.
+        """
+        deadline = time.monotonic() + _REMEDY_S
+        while not self.stop.requested and time.monotonic() < deadline:
+            with suppress(queue.Empty):
+                other = ends.get(timeout=_POLL_S)
+                if isinstance(other, RestartableError) and other.reason in _SAME_JAVA:
+                    return other
+        return failed
 
     def _end_query(self, java: Java, query: StreamingQuery) -> None:
         settings = self.settings
