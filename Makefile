@@ -74,7 +74,7 @@ SIDE_BY_SIDE := --numprocesses 2 --dist worksteal
 
 test: $(READY) ## Run all tests
 	$(BIN)/pytest tests/unit tests/embedded -m "not timed" $(SIDE_BY_SIDE)
-	$(BIN)/pytest tests/embedded -m timed $(SIDE_BY_SIDE)
+	$(BIN)/pytest tests/embedded -m timed
 	$(BIN)/pytest tests/integration
 
 test-unit: $(READY) ## Run the tests that need neither Kafka nor Spark
@@ -82,7 +82,7 @@ test-unit: $(READY) ## Run the tests that need neither Kafka nor Spark
 
 test-embedded: $(READY) ## Run the tests on a real Kafka and a real Spark
 	$(BIN)/pytest tests/embedded -m "not timed" $(SIDE_BY_SIDE)
-	$(BIN)/pytest tests/embedded -m timed $(SIDE_BY_SIDE)
+	$(BIN)/pytest tests/embedded -m timed
 
 test-integration: $(READY) ## Run the tests on the Compose stack; needs a Docker Engine
 	$(BIN)/pytest tests/integration
