@@ -77,7 +77,7 @@ class Run:
         ends = {number: end - 2 for number, end in self.decisions.ends().items()}  # every second one is flagged
         wait_until(lambda: self.decisions.fresh(ends), "all decided", self.program)
         began = time.monotonic()
-        assert self.program.stop(45) == 0, self.program.tail()  # stop_timeout_s and 10 seconds are the limit
+        assert self.program.stop(30) == 0, self.program.tail()
         print(f"measured stop in {self.mode} mode: {time.monotonic() - began:.1f} s")  # noqa: T201
         result = audit(self.stage.settings())
         print(f"measured audit in {self.mode} mode: {result.expected} expected, {result.duplicated} duplicated")  # noqa: T201
