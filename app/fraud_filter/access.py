@@ -7,7 +7,6 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it lists not all that it exports
     AclBinding,
@@ -21,12 +20,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it lists no
     ScramMechanism,
     UserScramCredentialUpsertion,
 )
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from fraud_filter.config import HOME, Settings
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.kafka_client import librdkafka_config, read_password
-from fraud_filter.yaml_text import parse_yaml
+from fraud_filter.kafka_files import own_name, read_file
 
 ACCESS_FILE = HOME / "kafka/access.yml"
 
@@ -80,26 +79,12 @@ def load_users(settings: Settings, access_file: Path = ACCESS_FILE) -> list[User
     Raises:
         UsageError: the file can't be read or does not describe users, or names one twice.
     """
-    try:
-        users = _AccessFile.model_validate(parse_yaml(access_file.read_text(encoding="utf-8"))).users
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(f"access file {access_file} can't be read: {error}") from None
-    except ValidationError as error:
-        detail = error.errors()[0]
-        place = ".".join(str(part) for part in detail["loc"]) or "top level"
-        raise UsageError(
-            f"access file {access_file}, {place}: {detail['input']!r} is not accepted: {detail['msg']}"
-        ) from None
+    users = read_file(access_file, "access file", _AccessFile).users
     for user in users:
         if sum(other.name == user.name for other in users) > 1:
             raise UsageError(f"access file {access_file}: user {user.name!r} is there twice: keep one of them")
-    names = {
-        "payments": settings.input_topic,
-        "payments.flagged": settings.flagged_topic,
-        "payments.rejected": settings.rejected_topic,
-    }
     return [
-        user.model_copy(update={"topics": {names.get(name, name): allowed for name, allowed in user.topics.items()}})
+        user.model_copy(update={"topics": {own_name(name, settings): allowed for name, allowed in user.topics.items()}})
         for user in users
     ]
 

@@ -1,15 +1,14 @@
-"""Where results are written: checked before the work, added to what other runs left, shown in the documentation."""
+"""Where results are written: checked before the work, added to what other runs left."""
 
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.errors import UsageError
 
 
 def check_directory(argument: str, directory: Path) -> None:
@@ -44,22 +43,3 @@ def write_items(
     merged = [item for item in old if key(item) not in known] + list(new)
     file.write_text(json.dumps(merged, indent=2) + "\n", encoding="utf-8")
     return merged
-
-
-def write_between(file: Path, name: str, text: str) -> None:
-    """Replaces what stands between `<!-- name: begin -->` and `<!-- name: end -->`.
-
-    Raises:
-        FraudFilterError: the file has no such markers, or can't be written.
-    """
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    try:
-        old = file.read_text(encoding="utf-8")
-        new, found = re.subn(
-            f"{re.escape(begin)}.*?{re.escape(end)}", lambda _: f"{begin}\n{text}\n{end}", old, count=1, flags=re.DOTALL
-        )
-        if not found:
-            raise FraudFilterError(f"{file} has no place for the table: it needs the lines {begin} and {end}")
-        file.write_text(new, encoding="utf-8")
-    except OSError as error:
-        raise FraudFilterError(f"{file} can't be written: {error.strerror or error}") from None

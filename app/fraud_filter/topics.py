@@ -11,15 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from kafka.admin import ConfigResource, KafkaAdminClient
 from kafka.errors import KafkaError
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from fraud_filter.config import HOME, Settings
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.kafka_client import describe_login, kafka_python_config
-from fraud_filter.yaml_text import parse_yaml
+from fraud_filter.kafka_files import own_name, read_file
 
 TOPICS_FILE = HOME / "kafka/topics.yml"
 
@@ -65,16 +64,11 @@ def load_topics(settings: Settings, topics_file: Path = TOPICS_FILE, partitions:
     Raises:
         UsageError: the file can't be read or does not describe topics, or two topics get one name.
     """
-    content = _read(topics_file)
-    names = {
-        "payments": settings.input_topic,
-        "payments.flagged": settings.flagged_topic,
-        "payments.rejected": settings.rejected_topic,
-    }
+    content = read_file(topics_file, "topics file", _TopicsFile)
     scaled = ("payments", "payments.flagged") if partitions is not None else ()
     specs = [
         topic.model_copy(
-            update={"name": names.get(topic.name, topic.name)}
+            update={"name": own_name(topic.name, settings)}
             | ({"partitions": partitions} if topic.name in scaled else {})
         )
         for topic in content.topics
@@ -87,19 +81,6 @@ def load_topics(settings: Settings, topics_file: Path = TOPICS_FILE, partitions:
                 f"{topics_file} must all differ"
             )
     return specs
-
-
-def _read(topics_file: Path) -> _TopicsFile:
-    try:
-        return _TopicsFile.model_validate(parse_yaml(topics_file.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(f"topics file {topics_file} can't be read: {error}") from None
-    except ValidationError as error:
-        detail = error.errors()[0]
-        place = ".".join(str(part) for part in detail["loc"]) or "top level"
-        raise UsageError(
-            f"topics file {topics_file}, {place}: {detail['input']!r} is not accepted: {detail['msg']}"
-        ) from None
 
 
 def create_topics(settings: Settings, *, topics_file: Path = TOPICS_FILE, partitions: int | None = None) -> list[str]:

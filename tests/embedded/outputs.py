@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from kafka.producer.kafka import KafkaProducer
 
 from fraud_filter import schema as layout
-from running import Stage
+from running import Stage, payment
 
 _WAIT_S = 30
 
@@ -61,20 +61,20 @@ class Outputs:
             timestamp_ms: another source.timestamp than the payment's, in milliseconds since 1970.
         """
         records = []
-        for payment in payments:
-            fields = {**json.loads(payment.value or b""), **(changes or {}), layout.RULES_FIELD: list(rules)}
-            records.append((key, json.dumps(fields).encode(), _source(payment, timestamp_ms)))
+        for paid in payments:
+            fields = {**json.loads(paid.value or b""), **(changes or {}), layout.RULES_FIELD: list(rules)}
+            records.append((key, json.dumps(fields).encode(), _source(paid, timestamp_ms)))
         return self._write(self.stage.flagged, records, partition)
 
     def reject(self, payments: Iterable[Placed], reason: str = layout.REASON_MALFORMED, **other: Any) -> list[Placed]:
         """Appends a rejected record for each payment; `other` may have a `key` or `value` that is not the payment's."""
         records = [
             (
-                other.get("key", payment.key),
-                other.get("value", payment.value),
-                [*_source(payment), (layout.HEADER_REASON, reason.encode())],
+                other.get("key", paid.key),
+                other.get("value", paid.value),
+                [*_source(paid), (layout.HEADER_REASON, reason.encode())],
             )
-            for payment in payments
+            for paid in payments
         ]
         return self._write(self.stage.rejected, records, 0)
 
@@ -96,13 +96,23 @@ class Outputs:
         ]
 
 
-def _source(payment: Placed, timestamp_ms: int | None = None) -> list[tuple[str, bytes]]:
+def large(count: int) -> list[bytes]:
+    """Payments that the rule for large amounts flags."""
+    return [payment(f"p{number}", 6000) for number in range(count)]
+
+
+def latencies(payments: Sequence[Placed], decided: Sequence[Placed]) -> list[int]:
+    """From a payment's append to its decision's, in milliseconds, pair by pair."""
+    return [out.timestamp_ms - paid.timestamp_ms for paid, out in zip(payments, decided, strict=True)]
+
+
+def _source(paid: Placed, timestamp_ms: int | None = None) -> list[tuple[str, bytes]]:
     numbers = {
-        layout.HEADER_PARTITION: payment.partition,
-        layout.HEADER_OFFSET: payment.offset,
-        layout.HEADER_TIMESTAMP: payment.timestamp_ms if timestamp_ms is None else timestamp_ms,
+        layout.HEADER_PARTITION: paid.partition,
+        layout.HEADER_OFFSET: paid.offset,
+        layout.HEADER_TIMESTAMP: paid.timestamp_ms if timestamp_ms is None else timestamp_ms,
     }
     return [
-        (layout.HEADER_TOPIC, payment.topic.encode()),
+        (layout.HEADER_TOPIC, paid.topic.encode()),
         *((name, str(number).encode()) for name, number in numbers.items()),
     ]

@@ -13,7 +13,7 @@ from fraud_filter.faults.inputs import outside, spans
 from fraud_filter.faults.result import Outcome, markdown_table, write_outcomes
 from fraud_filter.faults.witness import grown, notable
 from fraud_filter.ledger import Finding
-from fraud_filter.outputs import write_between
+from fraud_filter.tables import write_between
 
 DONE = Outcome("driver-kill", "continuous", 0, 7, 0, 12.5, 30.0, "event=restarting reason=java-gone")
 

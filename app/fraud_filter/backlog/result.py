@@ -11,6 +11,9 @@ from typing import Any
 from rich.table import Table
 
 from fraud_filter.config import ModeName
+from fraud_filter.tables import markdown, shown
+
+_COLUMNS = ("mode", "backlog", "first decision, s", "caught up, s", "records/s", "peak MiB", "lost", "duplicated")
 
 
 @dataclass(frozen=True)
@@ -56,24 +59,18 @@ def write_backlog(file: Path, results: Sequence[CatchUp], settings: Mapping[str,
 
 def result_table(results: Sequence[CatchUp]) -> Table:
     """A line a mode."""
-    columns = ("mode", "backlog", "first decision, s", "caught up, s", "records/s", "peak MiB", "lost", "duplicated")
-    table = Table(*columns, "", title="Working off a backlog")
+    table = Table(*_COLUMNS, "", title="Working off a backlog")
     for one in results:
-        table.add_row(one.mode, *_shown(one), one.error, style="" if one.ok else "bold red")
+        table.add_row(one.mode, *_figures(one), one.error, style="" if one.ok else "bold red")
     return table
 
 
 def markdown_table(results: Sequence[CatchUp]) -> str:
     """The same for the documentation."""
-    lines = [
-        "| mode | backlog | first decision, s | caught up, s | records/s | peak MiB | lost | duplicated |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    lines += [f"| `{one.mode}` | {' | '.join(_shown(one))} |" for one in results]
-    return "\n".join(lines)
+    return markdown(_COLUMNS, ([f"`{one.mode}`", *_figures(one)] for one in results))
 
 
-def _shown(one: CatchUp) -> list[str]:
+def _figures(one: CatchUp) -> list[str]:
     speed = (one.start_s, one.seconds, one.rate and round(one.rate), one.peak_bytes >> 20)
     figures = (one.records, *speed, one.lost, one.duplicated)
-    return ["-" if figure is None else f"{figure:,}" for figure in figures]
+    return [shown(figure) for figure in figures]

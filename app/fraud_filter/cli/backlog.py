@@ -42,7 +42,7 @@ def command(settings: Settings, modes: str, records: int, rate: float, output: P
     from fraud_filter.backlog.result import markdown_table, result_table, write_backlog
     from fraud_filter.backlog.run import run_backlog
     from fraud_filter.demo.plan import parse_modes
-    from fraud_filter.outputs import write_between
+    from fraud_filter.tables import write_between
 
     results = run_backlog(settings, parse_modes(modes), records=records, rate=rate, say=click.echo)
     write_backlog(output, results, {name: getattr(settings, name) for name in _BOUNDS})

@@ -42,7 +42,7 @@ def command(
     from fraud_filter.faults.result import Outcome, markdown_table, result_table, write_outcomes
     from fraud_filter.faults.run import Run
     from fraud_filter.faults.stage import open_stage
-    from fraud_filter.outputs import write_between
+    from fraud_filter.tables import write_between
 
     if listed:
         for fault in FAULTS:

@@ -49,7 +49,7 @@ def command(
     """
     from rich.console import Console
 
-    from fraud_filter.outputs import write_between
+    from fraud_filter.tables import write_between
     from fraud_filter.transitions.result import StopKind, markdown_table, result_table, write_transitions
     from fraud_filter.transitions.route import order_changes, parse_changes
     from fraud_filter.transitions.stage import run_on_stage

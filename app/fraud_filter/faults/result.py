@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from rich.table import Table
 
 from fraud_filter.config import ModeName
 from fraud_filter.outputs import write_items
+from fraud_filter.tables import markdown, shown
+
+_COLUMNS = ("fault", "mode", "lost", "duplicated", "recovery, s", "seen as")
 
 
 @dataclass(frozen=True)
@@ -49,26 +52,22 @@ def write_outcomes(file: Path, found: Sequence[Outcome], *, add: bool) -> list[d
 
 def result_table(found: Sequence[Outcome]) -> Table:
     """A line a fault and mode."""
-    table = Table("fault", "mode", "lost", "duplicated", "recovery, s", "seen as", title="Faults")
+    table = Table(*_COLUMNS, title="Faults")
     for one in found:
-        figures = (_shown(figure) for figure in (one.lost, one.duplicated, one.recovery_s))
+        figures = (shown(figure) for figure in (one.lost, one.duplicated, one.recovery_s))
         told = f"{one.error}; {one.seen_as}" if one.error else one.seen_as
         table.add_row(one.fault, one.mode, *figures, told, style="" if one.ok else "bold red")
     return table
 
 
 def markdown_table(items: Sequence[Mapping[str, Any]], order: Sequence[str]) -> str:
-    """The same for the documentation, of the items of a file, in the order of the faults' names."""
-    lines = ["| fault | mode | lost | duplicated | recovery, s | seen as |", "|---|---|---|---|---|---|"]
-    for item in sorted(items, key=lambda item: order.index(item["fault"])):
-        figures = " | ".join(_shown(item[name]) for name in ("lost", "duplicated", "recovery_s"))
-        told = "; ".join(word for word in (item["error"], item["seen_as"]) if word).replace("|", "\\|") or "nothing"
-        lines.append(f"| `{item['fault']}` | `{item['mode']}` | {figures} | {told} |")
-    return "\n".join(lines)
-
-
-def _shown(figure: float | None) -> str:
-    return "-" if figure is None else f"{figure:,}"
+    """The same for the documentation, of the items of a file, in the order of the faults' names, then of the modes."""
+    rows, modes = [], get_args(ModeName)
+    for item in sorted(items, key=lambda item: (order.index(item["fault"]), modes.index(item["mode"]))):
+        figures = [shown(item[name]) for name in ("lost", "duplicated", "recovery_s")]
+        told = "; ".join(word for word in (item["error"], item["seen_as"]) if word) or "nothing"
+        rows.append([f"`{item['fault']}`", f"`{item['mode']}`", *figures, told])
+    return markdown(_COLUMNS, rows)
 
 
 def _key(item: Mapping[str, Any]) -> tuple[str, str]:

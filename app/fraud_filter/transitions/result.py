@@ -11,8 +11,13 @@ from rich.table import Table
 
 from fraud_filter.config import ModeName
 from fraud_filter.outputs import write_items
+from fraud_filter.tables import markdown, shown
 
 StopKind = Literal["clean", "kill"]
+
+_PAIR_COLUMNS = (
+    "from", "to", "lost", "duplicated, clean", "duplicated, killed", "seconds, clean", "seconds, killed", "checkpoint",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,31 +59,24 @@ def result_table(found: Sequence[Transition]) -> Table:
     """A line a change."""
     table = Table("from", "to", "stop", "lost", "duplicated", "seconds", "how", title="Changes of the mode")
     for one in found:
-        figures = (one.lost, one.duplicated, one.seconds)
-        shown = ("-" if figure is None else f"{figure:,}" for figure in figures)
+        figures = (shown(figure) for figure in (one.lost, one.duplicated, one.seconds))
         style = "" if one.ok else "bold red"
-        table.add_row(one.old, one.new, one.stop, *shown, one.error or one.how, style=style)
+        table.add_row(one.old, one.new, one.stop, *figures, one.error or one.how, style=style)
     return table
 
 
 def markdown_table(items: Sequence[Mapping[str, Any]]) -> str:
     """The same for the documentation, of the items of a file: a line a change, both ways to stop beside each other."""
-    lines = [
-        "| from | to | lost | duplicated, clean | duplicated, killed | seconds, clean | seconds, killed | checkpoint |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    rows = []
     for old, new in dict.fromkeys((item["from"], item["to"]) for item in items):
         by_stop = {item["stop"]: item for item in items if (item["from"], item["to"]) == (old, new)}
-        shown = [_shown(by_stop, stop, name) for name in ("duplicated", "seconds") for stop in ("clean", "kill")]
-        lost = " + ".join(_shown(by_stop, stop, "lost") for stop in by_stop)
+        figures = [
+            shown(by_stop.get(stop, {}).get(name)) for name in ("duplicated", "seconds") for stop in ("clean", "kill")
+        ]
+        lost = " + ".join(shown(item["lost"]) for item in by_stop.values())
         how = dict.fromkeys(item["error"] or item["how"].partition(":")[0] for item in by_stop.values())
-        lines.append(f"| `{old}` | `{new}` | {lost} | {' | '.join(shown)} | {', '.join(how)} |")
-    return "\n".join(lines)
-
-
-def _shown(by_stop: Mapping[str, Mapping[str, Any]], stop: str, name: str) -> str:
-    figure = by_stop.get(stop, {}).get(name)
-    return "-" if figure is None else f"{figure:,}"
+        rows.append([f"`{old}`", f"`{new}`", lost, *figures, ", ".join(how)])
+    return markdown(_PAIR_COLUMNS, rows)
 
 
 def _key(item: dict[str, Any]) -> tuple[str, str, str]:
