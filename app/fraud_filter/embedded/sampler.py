@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping
@@ -10,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import psutil
-from typing_extensions import Self
 
 from fraud_filter.embedded.processes import Child
+from fraud_filter.periodic import Periodic
 
 _EVERY_S = 0.5
 _MIB = 2**20
@@ -25,25 +24,16 @@ class _Series:
     rss_mib: list[float] = field(default_factory=list)
 
 
-class Sampler:
-    """Looks at programs twice a second in a thread of its own; `with Sampler({"filter": child}) as sampler`.
+class Sampler(Periodic):
+    """Looks at programs twice a second; `with Sampler({"filter": child}) as sampler`.
 
     What a program has started counts, and what has ended counts with the parent that has waited for it.
     """
 
     def __init__(self, programs: Mapping[str, Child]) -> None:
+        super().__init__("sampler", _EVERY_S)
         self._programs = dict(programs)
         self._series: dict[str, _Series] = defaultdict(_Series)
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        self._thread.join()
 
     def cpu_between(self, name: str, start_s: float, end_s: float) -> float | None:
         """Processor seconds that a program took between two times (seconds since 1970), interpolated; None: unknown."""
@@ -59,16 +49,16 @@ class Sampler:
         """The most resident memory of a program in MiB; pages that its processes share count for each of them."""
         return max(self._series[name].rss_mib, default=None)
 
-    def _run(self) -> None:
-        while not self._stopping.wait(_EVERY_S):
-            for name, child in self._programs.items():
-                if child.pid and child.is_alive:
-                    cpu_s, rss_mib = _usage(child.pid)
-                    series = self._series[name]
-                    if not series.cpu_s or cpu_s >= series.cpu_s[-1]:  # not while it is ending
-                        series.times.append(time.time())
-                        series.cpu_s.append(cpu_s)
-                        series.rss_mib.append(rss_mib)
+    def look(self) -> None:
+        """Takes a sample of each program that runs."""
+        for name, child in self._programs.items():
+            if child.pid and child.is_alive:
+                cpu_s, rss_mib = _usage(child.pid)
+                series = self._series[name]
+                if not series.cpu_s or cpu_s >= series.cpu_s[-1]:  # not while it is ending
+                    series.times.append(time.time())
+                    series.cpu_s.append(cpu_s)
+                    series.rss_mib.append(rss_mib)
 
 
 def unique_memory_mib(child: Child) -> float | None:

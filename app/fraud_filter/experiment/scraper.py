@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 import socket
-import threading
 from contextlib import suppress
 
 import requests
-from typing_extensions import Self
+
+from fraud_filter.periodic import Periodic
 
 _EVERY_S = 1.0
 _TIMEOUT_S = 2.0
 
 
-class Scraper:
-    """A thread of its own, for one port of this machine."""
+class Scraper(Periodic):
+    """For one port of this machine."""
 
     def __init__(self, port: int) -> None:
+        super().__init__("scraper", _EVERY_S)
         #: How often the page was served.
         self.scrapes = 0
         self._url = f"http://127.0.0.1:{port}/metrics"
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="scraper", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopping.wait(_EVERY_S):
-            with suppress(requests.RequestException):  # it starts, stops, or serves none
-                self.scrapes += requests.get(self._url, timeout=_TIMEOUT_S).ok
+    def look(self) -> None:
+        """Reads the page."""
+        with suppress(requests.RequestException):  # it starts, stops, or serves none
+            self.scrapes += requests.get(self._url, timeout=_TIMEOUT_S).ok
 
 
 def free_port() -> int:

@@ -22,7 +22,7 @@ from fraud_filter.config import ModeName, Settings, load
 from fraud_filter.embedded.processes import stop_signals
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.offsets import find_bounds, find_partitions, open_consumer
+from fraud_filter.offsets import find_input_bounds, open_consumer
 from fraud_filter.probe import Probe
 
 FILTER, WORKER, MASTER, BROKER, KEEPER = (
@@ -88,9 +88,7 @@ class Stage:
             FraudFilterError: none does.
         """
         with open_consumer(self.settings) as consumer:
-            topic = self.settings.input_topic
-            partitions = find_partitions(consumer, self.settings, ["input_topic"])[topic]
-            return {number: end for number, (_, end) in find_bounds(consumer, self.settings, topic, partitions).items()}
+            return {number: end for number, (_, end) in find_input_bounds(consumer, self.settings).items()}
 
     def metric(self, name: str, label: str) -> dict[str, float]:
         """A metric of the filter's, by one of its labels; empty while the filter does not answer."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Iterable, Mapping
 
@@ -12,6 +11,7 @@ from typing_extensions import Self
 
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.faults.stage import FILTER, Stage
+from fraud_filter.periodic import Periodic
 from fraud_filter.report.prometheus import Prometheus
 
 _RESTARTS = "fraud_filter_restarts_total"
@@ -29,15 +29,14 @@ _EVENT = re.compile(
 _LAST_WORD = re.compile(r"^fraud-filter: (.{1,60})")
 
 
-class Witness:
-    """Looks at alerts in a thread of its own, from entering to leaving; the rest is asked for at the end."""
+class Witness(Periodic):
+    """Looks at alerts from entering to leaving; the rest is asked for at the end."""
 
     def __init__(self, stage: Stage) -> None:
+        super().__init__("alerts", _LOOK_S)
         self._stage = stage
         self._prometheus = Prometheus(f"http://127.0.0.1:{stage.stack.value('PROMETHEUS_PORT')}", _ANSWER_S)
         self._alerts: dict[str, None] = {}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="alerts", daemon=True)
 
     def __enter__(self) -> Self:
         self._since = time.time()
@@ -45,12 +44,7 @@ class Witness:
         self._before = _started(self._stage)
         self._restarts = self._stage.metric(_RESTARTS, "reason")
         self._lost = self._stage.metric(_LOST, "query")
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
+        return super().__enter__()
 
     def told(self, notes: Iterable[str] = ()) -> str:
         """All that was seen since the beginning, in one line."""
@@ -82,10 +76,10 @@ class Witness:
                 raise FraudFilterError(f"the alert {name} did not fire within {timeout_s:g} s")
             time.sleep(_LOOK_S)
 
-    def _watch(self) -> None:
-        while not self._stop.wait(_LOOK_S):
-            for name in sorted(self._firing() - self._known - _OF_ALL_FAULTS):
-                self._alerts.setdefault(name)
+    def look(self) -> None:
+        """Notes alerts that fire and did not before."""
+        for name in sorted(self._firing() - self._known - _OF_ALL_FAULTS):
+            self._alerts.setdefault(name)
 
     def _firing(self) -> set[str]:
         try:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from docker.errors import DockerException
-from typing_extensions import Self
 
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.faults.stage import BROKER, FILTER, MASTER, WORKER, Stage
+from fraud_filter.periodic import Periodic
 from fraud_filter.report.prometheus import Prometheus
 
 _log = logging.getLogger(__name__)
@@ -70,35 +69,26 @@ class Sample:
     heap: int | None = None
 
 
-class Sampler:
-    """Takes a sample every 10 seconds in a thread of its own, from entering to leaving."""
+class Sampler(Periodic):
+    """Takes a sample every 10 seconds."""
 
     def __init__(self, stage: Stage) -> None:
+        super().__init__("samples", _PERIOD_S)
         self._stage = stage
         self._prometheus = Prometheus(f"http://127.0.0.1:{stage.stack.value('PROMETHEUS_PORT')}", _ANSWER_S)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="samples", daemon=True)
         self.lives: dict[Life, list[Sample]] = defaultdict(list)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stop.wait(_PERIOD_S):
-            heaps = {role: self._ask(query) for role, query in _HEAPS.items()}
-            for service in (FILTER, WORKER, MASTER, BROKER):
-                try:
-                    text = self._stage.execute(service, _LOOK)
-                except (FraudFilterError, DockerException) as error:  # it is away, as faults make it
-                    _log.debug("event=no_sample service=%s reason=%s", service, error)
-                    continue
-                for life, sample in parse(text, time.monotonic(), heaps):
-                    self.lives[life].append(sample)
+    def look(self) -> None:
+        """Takes a sample of each process in each container that answers."""
+        heaps = {role: self._ask(query) for role, query in _HEAPS.items()}
+        for service in (FILTER, WORKER, MASTER, BROKER):
+            try:
+                text = self._stage.execute(service, _LOOK)
+            except (FraudFilterError, DockerException) as error:  # it is away, as faults make it
+                _log.debug("event=no_sample service=%s reason=%s", service, error)
+                continue
+            for life, sample in parse(text, time.monotonic(), heaps):
+                self.lives[life].append(sample)
 
     def _ask(self, query: str) -> int | None:
         try:
