@@ -44,7 +44,9 @@ class Mode:
     `reads_added`: Spark soon reads partitions that are added to the topic, without a restart (continuous mode
     reconfigures itself at an epoch's end; real-time mode would wait for a batch's end, minutes later).
     `sends_progress`: Spark reports its progress to listeners. `timely_commits`: commits come at intervals whatever
-    the load, so that one that stays away is a fault also while records flow. `operators` are the logical operators
+    the load, so that one that stays away is a fault also while records flow. `skips_removed`: with failOnDataLoss off
+    Spark's reader goes on after records that are gone (the one of real-time mode fails on them all the same).
+    `operators` are the logical operators
     that the mode runs, None for all of them. `engine_guarantee` is the processing guarantee; into Kafka every mode
     delivers at-least-once.
     """
@@ -60,6 +62,7 @@ class Mode:
     operators: frozenset[str] | None = None
     reads_added: bool = True
     timely_commits: bool = False
+    skips_removed: bool = True
     output_mode: str = "append"
     query_options: Options = _none
     source_options: Options = _none
@@ -129,6 +132,7 @@ MODES: dict[ModeName, Mode] = {
             holds_tasks=True,
             sends_progress=True,  # at each batch end only
             reads_added=False,
+            skips_removed=False,
             engine_guarantee="exactly-once",
             output_mode="update",
             sources=frozenset({"kafka"}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from fraud_filter.errors import FraudFilterError
 from fraud_filter.executor_metrics import ExecutorMetrics
 from fraud_filter.filter_metrics import FilterMetrics, State
 from fraud_filter.metrics import MetricsServer, Registry
-from fraud_filter.offsets import find_bounds, find_partitions, first_offsets, open_consumer
+from fraud_filter.offsets import find_input_bounds, first_offsets, open_consumer
 from fraud_filter.preflight import Inputs
 from fraud_filter.progress import CheckpointReader, Offsets, Progress, listener
 from fraud_filter.pulse import PulseReader
@@ -69,6 +69,7 @@ class Monitor:
         self._watch: _Watch | None = None
         self._listened: SparkSession | None = None
         self._told: tuple[str, float] = ("", 0.0)
+        self._lost: dict[tuple[int, int], int] = {}
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
         if settings.monitoring:
             self._thread.start()
@@ -88,6 +89,13 @@ class Monitor:
         self.metrics.set_state(state)
         if state != "running":
             self.metrics.set_up(False, False)
+
+    def count_lost(self, spans: Mapping[int, tuple[int, int]]) -> None:
+        """Offsets that are gone, by partition, from the first to before the second: each of them counts once."""
+        for number, (start, end) in spans.items():
+            before = self._lost.get((number, start), start)
+            self.metrics.count_lost(max(end - before, 0))
+            self._lost[number, start] = max(end, before)
 
     def watch(self, spark: SparkSession, inputs: Inputs, alarm: Callable[[Verdict], None]) -> None:
         """Begins to watch a query that was just started over `inputs`."""
@@ -153,16 +161,11 @@ class Monitor:
         if self._settings.source != "kafka":
             return {}
         try:
-            bounds = self._bounds(consumer)
+            bounds = find_input_bounds(consumer, self._settings)
         except FraudFilterError as error:
             _log.warning("event=monitor_failed query=%s error=%s", self._settings.query_name, error)
             return None
         return {number: end for number, (_, end) in bounds.items()}
-
-    def _bounds(self, consumer: Any) -> dict[int, tuple[int, int]]:
-        topic = self._settings.input_topic
-        partitions = find_partitions(consumer, self._settings, ["input_topic"])[topic]
-        return find_bounds(consumer, self._settings, topic, partitions)
 
     def _first_offsets(self) -> Offsets | None:
         """Where the query begins on an empty checkpoint; None while no broker answers."""
@@ -171,7 +174,7 @@ class Monitor:
             return None
         try:
             with open_consumer(settings) as consumer:
-                return first_offsets(settings, self._bounds(consumer))
+                return first_offsets(settings, find_input_bounds(consumer, settings))
         except FraudFilterError:
             return None
 

@@ -98,6 +98,18 @@ def find_bounds(
         raise FraudFilterError(f"the offsets of topic {topic!r} can't be read: {describe_error(error)}") from None
 
 
+def find_input_bounds(consumer: Consumer, settings: Settings) -> dict[int, tuple[int, int]]:
+    """The bounds of the input topic's partitions as they are now, added ones included.
+
+    Raises:
+        NoBrokerError: no broker answers within `kafka_timeout_s` seconds.
+        UsageError: there is no such topic.
+        FraudFilterError: the broker stops answering.
+    """
+    partitions = find_partitions(consumer, settings, ["input_topic"])[settings.input_topic]
+    return find_bounds(consumer, settings, settings.input_topic, partitions)
+
+
 def first_offsets(settings: Settings, bounds: Mapping[int, tuple[int, int]]) -> dict[int, int]:
     """Where a query without a checkpoint begins, by partition: `starting_offsets` within what the topic holds.
 

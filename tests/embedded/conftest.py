@@ -18,6 +18,7 @@ from fraud_filter.embedded.java import require_java
 from fraud_filter.embedded.processes import stop_signals
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.topics import load_topics
+from outputs import Outputs
 from running import Stage, create_topic
 
 TopicMaker = Callable[..., str]
@@ -98,3 +99,10 @@ def stage(broker: Broker, topics: TopicMaker, tmp_path: Path) -> Stage:
         topics("rejected", partitions=1, **shipped["payments.rejected"]),
     )
     return Stage(broker.address, *names, directory=tmp_path)
+
+
+@pytest.fixture
+def outputs(stage: Stage) -> Iterator[Outputs]:
+    """Writes to the stage's topics."""
+    with Outputs(stage) as writer:
+        yield writer

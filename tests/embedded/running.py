@@ -119,6 +119,14 @@ def free_ports(count: int) -> list[int]:
             each.close()
 
 
+def until(holds: Callable[[], bool], what: str, timeout_s: float = 20) -> None:
+    """Waits for a condition."""
+    end = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < end, f"not within {timeout_s} s: {what}"
+        time.sleep(0.05)
+
+
 def wait_until(holds: Callable[[], bool], what: str, child: Child, timeout_s: float = 90) -> None:
     """Waits for a condition while the program runs; fails with the end of its log."""
     end = time.monotonic() + timeout_s

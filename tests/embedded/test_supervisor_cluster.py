@@ -20,7 +20,12 @@ from test_supervisor_run import Run
 pytestmark = pytest.mark.timed
 
 LOCAL = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
-CONF = {"spark.cores.max": "2", "spark.executor.memory": "512m", "spark.scheduler.minRegisteredResourcesRatio": "1.0"}
+CONF = {
+    "spark.cores.max": "2",
+    "spark.executor.memory": "512m",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "15s",  # instead of 30: a start without a worker waits so long
+}
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,12 @@ TopicMaker = Callable[..., str]
 MODES = ("continuous", "real-time", "micro-batch")
 pytestmark = pytest.mark.timed
 
-QUICK = {"restart_backoff_s": "0.2", "stall_timeout_s": "15", "continuous_interval": "1 second"}
+QUICK = {
+    "restart_backoff_s": "0.2",
+    "stall_timeout_s": "15",
+    "stop_timeout_s": "15",
+    "continuous_interval": "1 second",
+}
 OUTAGE_S = 20
 
 
@@ -188,13 +193,16 @@ def test_too_many_restarts_without_progress_end_the_program(stage: Stage) -> Non
         assert "gave up after 1 restarts in a row without progress" in message
 
 
+def has_committed(stage: Stage) -> bool:
+    return any(entry.name.isdigit() for entry in stage.directory.glob("checkpoint/commits/*"))
+
+
 def test_lost_records_are_named_and_a_foreign_checkpoint_is_refused(stage: Stage, admin: Any) -> None:
     stage.send((f"c{n}", payment(f"p{n}", 6000)) for n in range(20))
     with stage.run() as program, closing(Decisions(stage)) as decisions:
         ends = {number: end - 1 for number, end in decisions.ends().items()}
         wait_until(lambda: decisions.fresh(ends), "all are decided", program)
-        commits = stage.directory / "checkpoint/commits"
-        wait_until(lambda: any(entry.name.isdigit() for entry in commits.iterdir()), "the batch is committed", program)
+        wait_until(lambda: has_committed(stage), "the batch is committed", program)
         assert program.stop(30) == 0, program.tail()
     places = stage.send((f"c{n}", payment(f"q{n}", 6000)) for n in range(20))
     lost = [offset for partition, offset in places if partition == 0]
@@ -208,3 +216,24 @@ def test_lost_records_are_named_and_a_foreign_checkpoint_is_refused(stage: Stage
         assert program.wait(180) == 2
         (message,) = [line for line in program.tail() if line.startswith("fraud-filter:")]
         assert "was made by a query over another source than the topic" in message
+
+
+def test_real_time_mode_goes_on_after_lost_records_where_it_may(stage: Stage, admin: Any) -> None:
+    """Spark's reader of that mode fails on them, whatever `failOnDataLoss` says."""
+    short = {"mode": "real-time", "real_time_duration": "5 seconds"}
+    stage.send((f"c{n}", payment(f"p{n}", 6000)) for n in range(20))
+    with stage.run(**short) as program:
+        wait_until(lambda: has_committed(stage), "the batch is committed", program)
+        assert program.stop(30) == 0, program.tail()
+    places = stage.send((f"c{n}", payment(f"q{n}", 6000)) for n in range(20))
+    lost = [offset for partition, offset in places if partition == 0]
+    admin.delete_records({TopicPartition(stage.input, 0): lost[-1] + 1})
+    with Run(stage, fail_on_data_loss="false", **short) as run:
+        run.await_fresh("records were lost")
+        java_of(run.program).kill()
+        run.await_fresh("kill -9 of Java")
+        assert metrics(run.port)["fraud_filter_lost_records_total"] == len(lost)  # told once, not at each start
+        assert run.restarts("query-failed") == 0
+        (line,) = events(run.program, "data_lost")
+        assert f"partition 0 offsets {lost[0]} to {lost[-1]} ({len(lost)} records)" in line
+        run.end()

@@ -71,3 +71,13 @@ def test_a_missing_metadata_line_is_added_once() -> None:
     conf = '{"spark.sql.shuffle.partitions":"200"}'
     assert entry.metadata == f'{{"batchWatermarkMs":0,"batchTimestampMs":9,"conf":{conf}}}'
     assert entry.with_metadata(10) == entry
+
+
+@pytest.mark.parametrize(("version", "head"), [(1, ""), (2, "0:")])
+def test_other_offsets_of_a_topic_leave_the_rest_as_it_is(version: int, head: str) -> None:
+    content = (
+        f'v{version}\n{{"batchWatermarkMs":0}}\n{head}{{"payments":{{"0":3}}}}\n{head}-\n{head}{{"other":{{"0":1}}}}'
+    )
+    moved = parse_offset_entry(4, content.encode()).moved("payments", {1: 8, 0: 5})
+    expected = content.replace('{"0":3}', '{"0":5,"1":8}')
+    assert moved.content.decode() == expected

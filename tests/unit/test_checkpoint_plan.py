@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import get_args
 
 import pytest
 
-from fraud_filter.checkpoint.plan import Plan, UnrepairableError, Write, plan_repair
+from fraud_filter.checkpoint.plan import Plan, UnrepairableError, Write, plan_repair, plan_skip
 from fraud_filter.config import ModeName
 from logbook import (
     BEGIN,
@@ -195,3 +196,15 @@ def _start(files: Files, mode: ModeName) -> int | None:
         return start_of(files, mode)
     except CanNotStartError:
         return None
+
+
+def test_records_that_are_gone_are_passed_by_moving_the_committed_end() -> None:
+    files = read_directory(DATA / "real-time-killed")
+    found = plan_skip(contents_of(files), "real-time", "payments", {0: 7, 1: 9})
+    assert paths(found) == ["write offsets/0"]
+    after = apply(files, found.steps)
+    assert after["offsets/0"].decode().splitlines()[:2] == files["offsets/0"].decode().splitlines()[:2]
+    assert json.loads(after["offsets/0"].decode().splitlines()[2]) == {"payments": {"0": 7, "1": 9}}
+    assert plan(after, "real-time").steps == ()
+    with pytest.raises(UnrepairableError):
+        plan_skip(contents_of({"offsets/0": files["offsets/0"]}), "real-time", "payments", {0: 7})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,6 +60,10 @@ class OffsetEntry:
     def as_number(self, number: int) -> OffsetEntry:
         """The same offsets as another batch's end."""
         return replace(self, number=number)
+
+    def moved(self, topic: str, offsets: Mapping[int, int]) -> OffsetEntry:
+        """The same with the `offsets`, by partition, for a topic of Kafka's; other sources stay."""
+        return replace(self, sources=tuple(_moved(line, self.version, topic, offsets) for line in self.sources))
 
 
 def parse_offset_entry(number: int, content: bytes) -> OffsetEntry:
@@ -127,6 +132,15 @@ def _version(lines: list[str]) -> int:
     if not match:
         raise BrokenEntryError(f"its first line is {lines[0][:20]!r}, no version")
     return int(match[1])
+
+
+def _moved(line: str, version: int, topic: str, offsets: Mapping[int, int]) -> str:
+    found = _offset(line, version)
+    if not isinstance(found, dict) or topic not in found:
+        return line
+    head = line[: line.index(":") + 1] if version > 1 else ""
+    by_partition = {str(number): offset for number, offset in sorted(offsets.items())}
+    return head + json.dumps({**found, topic: by_partition}, separators=(",", ":"))
 
 
 def _offset(line: str, version: int) -> Any:

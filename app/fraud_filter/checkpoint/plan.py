@@ -19,6 +19,7 @@ AsyncProgressTrackingMicroBatchExecution.validateOffsetLogAndGetPrevOffset, Cont
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fraud_filter.checkpoint.contents import Broken, Contents
@@ -104,6 +105,22 @@ def plan_repair(contents: Contents, mode: ModeName, now_ms: int) -> Plan:
             f"{'; '.join(draft.reasons)}. The query keeps state, which fits its own batches only: it can't be repaired"
         )
     return Plan(mode, tuple(draft.steps), tuple(draft.reasons), begins_anew)
+
+
+def plan_skip(contents: Contents, mode: ModeName, topic: str, offsets: Mapping[int, int]) -> Plan:
+    """Has the next batch begin at the `offsets` of a topic, by partition, instead of where the newest commit ended.
+
+    For a checkpoint that `mode` can start from, and records that are gone from the topic.
+
+    Raises:
+        UnrepairableError: nothing is committed yet.
+    """
+    newest = contents.proven
+    if newest is None:
+        raise _unknown_place(contents)
+    draft = _Draft(reasons=[f"records after batch {newest.number} are gone from the topic {topic!r}"])
+    draft.write(newest.moved(topic, offsets))
+    return Plan(mode, tuple(draft.steps), tuple(draft.reasons))
 
 
 def _kept(contents: Contents, mode: ModeName) -> OffsetEntry | None:

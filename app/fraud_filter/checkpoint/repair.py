@@ -13,12 +13,12 @@ Spark reads none of them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from fraud_filter.checkpoint.contents import Contents
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.plan import COMMITS, OFFSETS, Plan, Step, Write, plan_repair
+from fraud_filter.checkpoint.plan import COMMITS, OFFSETS, Plan, Step, Write, plan_repair, plan_skip
 from fraud_filter.checkpoint.reading import KEPT_ASIDE, read_contents
 from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError
@@ -49,7 +49,30 @@ def repair(files: CheckpointFiles, mode: ModeName, clock: Callable[[], float] = 
     """
     now = clock()
     contents = read_contents(files)
-    plan = plan_repair(contents, mode, round(now * 1000))
+    return _carry_out(files, contents, plan_repair(contents, mode, round(now * 1000)), now)
+
+
+def skip(
+    files: CheckpointFiles,
+    mode: ModeName,
+    topic: str,
+    offsets: Mapping[int, int],
+    clock: Callable[[], float] = time.time,
+) -> Repair:
+    """Has a query, which is stopped and can start in `mode`, begin at the `offsets` of a topic, by partition.
+
+    Args:
+        clock: seconds since 1970.
+
+    Raises:
+        UnrepairableError: nothing is committed yet; nothing was changed.
+        FraudFilterError: the file system refuses, or a query runs on the checkpoint.
+    """
+    contents = read_contents(files)
+    return _carry_out(files, contents, plan_skip(contents, mode, topic, offsets), clock())
+
+
+def _carry_out(files: CheckpointFiles, contents: Contents, plan: Plan, now: float) -> Repair:
     under_way = _find(files, _REPAIRING)
     if not plan.steps:
         return Repair(plan, _finish(files, under_way[-1]) if under_way else None)

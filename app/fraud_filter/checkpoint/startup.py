@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.checkpoint.plan import COMMITS, OFFSETS, UnrepairableError
-from fraud_filter.checkpoint.repair import repair
+from fraud_filter.checkpoint.repair import Repair, repair, skip
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
 
@@ -27,9 +28,7 @@ def prepare_checkpoint(spark: SparkSession, settings: Settings) -> None:
         UsageError: nothing proves where to go on from.
         FraudFilterError: the file system refuses.
     """
-    session: Any = spark._jsparkSession
-    conf = session.sessionState().newHadoopConf()
-    files = CheckpointFiles(spark._jvm, spark.sparkContext._gateway, conf, settings.checkpoint)
+    files = _open(spark, settings)
     for log in (OFFSETS, COMMITS):
         stray = files.drop_stray_checksums(log)
         if stray:
@@ -41,6 +40,27 @@ def prepare_checkpoint(spark: SparkSession, settings: Settings) -> None:
             f"setting checkpoint (--checkpoint, FRAUD_CHECKPOINT): {settings.checkpoint!r} can't be started from in "
             f"{settings.mode} mode: {error}"
         ) from None
+    _tell(done, settings)
+
+
+def skip_removed(spark: SparkSession, settings: Settings, offsets: Mapping[int, int]) -> None:
+    """Has the query begin at the `offsets` of the input topic, by partition, as what lies before them is gone.
+
+    Logs `event=checkpoint_repaired`.
+
+    Raises:
+        FraudFilterError: the file system refuses.
+    """
+    _tell(skip(_open(spark, settings), settings.mode, settings.input_topic, offsets), settings)
+
+
+def _open(spark: SparkSession, settings: Settings) -> CheckpointFiles:
+    session: Any = spark._jsparkSession
+    conf = session.sessionState().newHadoopConf()
+    return CheckpointFiles(spark._jvm, spark.sparkContext._gateway, conf, settings.checkpoint)
+
+
+def _tell(done: Repair, settings: Settings) -> None:
     if done.plan.steps or done.kept_aside:
         _log.warning(
             'event=checkpoint_repaired mode=%s query=%s steps=%d kept_aside=%s reason="%s"',

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 import subprocess
 import textwrap
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +24,8 @@ VECTOR_MODULE = "jdk.incubator.vector"
 
 #: Where Linux distributions install Java.
 _INSTALLED = Path("/usr/lib/jvm")
+#: Where Debian keeps what is installed.
+_DPKG = Path("/var/lib/dpkg")
 _ANSWER_TIMEOUT_S = 30
 
 Say = Callable[[str], None]
@@ -120,6 +124,22 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 def _install_package(say: Say) -> Path | None:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         return None
+    with _one_at_a_time():
+        return find_java(lambda _: None) or _install(say)
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """apt-get refuses to work beside another one; who has waited for one finds its Java."""
+    directory = os.open(_DPKG, os.O_RDONLY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(directory)
+
+
+def _install(say: Say) -> Path | None:
     say("no usable Java: installing one with apt-get (as root)")
     _apt("apt-get", "update")
     for version in SUPPORTED:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import queue
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,32 +10,26 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fraud_filter import preflight, rule_check, session
-from fraud_filter.checkpoint.startup import prepare_checkpoint
+from fraud_filter.checkpoint.startup import prepare_checkpoint, skip_removed
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.executors import count_slots
 from fraud_filter.monitor import Monitor
 from fraud_filter.progress import CheckpointReader
+from fraud_filter.supervisor.ending import Ending, outlived_by_java
 from fraud_filter.supervisor.failures import DataLossError, RestartableError, explain_failure
 from fraud_filter.supervisor.java import Java
-from fraud_filter.supervisor.losses import check_losses
+from fraud_filter.supervisor.losses import Losses, check_losses
 from fraud_filter.supervisor.signals import Stop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from fraud_filter.watchdog import Verdict
-
 _log = logging.getLogger(__name__)
-_POLL_S = 0.2
 #: A query that has failed or hangs has nothing to end well: what was not committed is read again.
 _END_FAILED_S = 5.0
 _END_STALLED_S = 1.0
-#: Why a query is started again in the same Java process: executors were lost and replaced, or partitions added.
-_SAME_JAVA = ("partitions-added", "slots-back")
-#: How long a failed query of long tasks waits for the word that executors are back: the watchdog looks each second.
-_REMEDY_S = 2.5
 #: Spark's own end after the query's; nothing is at stake any more.
 _END_S = 8.0
 
@@ -92,7 +84,7 @@ class Attempt:
             try:
                 life._follow(java, spark, query, inputs)
             except RestartableError as error:
-                if error.reason not in _SAME_JAVA or java.returncode is not None or java.overdue:
+                if not outlived_by_java(error) or java.returncode is not None or java.overdue:
                     raise
                 self.again(error)
                 began = time.monotonic()
@@ -136,7 +128,7 @@ class Attempt:
                 slots = self._await_slots(spark, inputs)
         with java.killed_after(settings.start_timeout_s), self.stop.hastened_by(java.kill):
             prepare_checkpoint(spark, settings)
-            self._check_losses(spark)
+            self._pass_losses(spark)
             if self.stop.requested:
                 return None
             query = _start_query(spark, inputs, settings)
@@ -163,58 +155,33 @@ class Attempt:
             slots = count_slots(spark)
         return slots
 
-    def _check_losses(self, spark: SparkSession) -> None:
+    def _pass_losses(self, spark: SparkSession) -> None:
+        """Counts what is gone from the topic and goes on after it, where that is allowed."""
+        losses = self._check_losses(spark)
+        if losses:
+            self.monitor.count_lost(losses.spans)
+            if not self.inputs.mode.skips_removed:
+                skip_removed(spark, self.settings, losses.go_on_at)
+
+    def _check_losses(self, spark: SparkSession) -> Losses | None:
         if self.settings.source != "kafka":
-            return
+            return None
         reader = CheckpointReader(spark, self.settings.checkpoint, self.settings.input_topic)
-        self.monitor.metrics.count_lost(check_losses(reader, self.settings))
+        return check_losses(reader, self.settings)
 
     def _follow(self, java: Java, spark: SparkSession, query: StreamingQuery, inputs: preflight.Inputs) -> None:
         """Returns when somebody wishes to stop; the main thread makes no call here that could hang."""
-        ends: queue.SimpleQueue[FraudFilterError] = queue.SimpleQueue()
-
-        def await_end() -> None:
-            try:
-                query.awaitTermination()
-                ends.put(RestartableError("query-ended", f"the query ended by itself in {self.settings.mode} mode"))
-            except Exception as error:
-                ends.put(explain_failure(error, self.settings))
-
-        def alarm(verdict: Verdict) -> None:
-            if verdict.remedy:
-                ends.put(RestartableError(verdict.remedy, verdict.trouble))
-
-        threading.Thread(target=await_end, name="query-end", daemon=True).start()
-        self.monitor.watch(spark, inputs, alarm)
+        ending = Ending(query, self.settings, holds_tasks=inputs.mode.holds_tasks)
+        self.monitor.watch(spark, inputs, ending.alarm)
         if self.on_start:
             self.on_start(query)
-        while not self.stop.requested:
-            try:
-                error = ends.get(timeout=_POLL_S)
-            except queue.Empty:
-                if java.returncode is None:
-                    continue
-                error = RestartableError("java-gone", f"Spark's Java process ended with code {java.returncode}")
-            if isinstance(error, RestartableError) and error.reason == "query-failed" and inputs.mode.holds_tasks:
-                error = self._prefer_remedy(ends, error)
-            if isinstance(error, RestartableError) and error.reason in _SAME_JAVA:
-                with suppress(Exception):  # it is on its way out: what can't be ended well is killed
-                    self._end_query(java, query)
-            raise error
-
-    def _prefer_remedy(self, ends: queue.SimpleQueue[FraudFilterError], failed: FraudFilterError) -> FraudFilterError:
-        """Tells a query that died of a lost executor as that, when there is another by now: Java is well then.
-
-        Long tasks are not retried, and it is chance whether Spark ends the query before the watchdog tells of the new
-        executor.
-        """
-        deadline = time.monotonic() + _REMEDY_S
-        while not self.stop.requested and time.monotonic() < deadline:
-            with suppress(queue.Empty):
-                other = ends.get(timeout=_POLL_S)
-                if isinstance(other, RestartableError) and other.reason in _SAME_JAVA:
-                    return other
-        return failed
+        error = ending.wait(java, self.stop)
+        if error is None:
+            return
+        if outlived_by_java(error):
+            with suppress(Exception):  # it is on its way out: what can't be ended well is killed
+                self._end_query(java, query)
+        raise error
 
     def _end_query(self, java: Java, query: StreamingQuery) -> None:
         settings = self.settings
@@ -224,7 +191,7 @@ class Attempt:
         _log.info(
             "event=stopping mode=%s query=%s signal=%s", settings.mode, settings.query_name, self.stop.signal or "none"
         )
-        with java.killed_after(settings.stop_timeout_s):
+        with java.killed_after(settings.stop_timeout_s, dump=True):
             query.stop()
         seconds = time.monotonic() - began
         _log.info("event=stopped mode=%s query=%s seconds=%.1f", settings.mode, settings.query_name, seconds)

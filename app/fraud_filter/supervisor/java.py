@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import signal
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _log = logging.getLogger(__name__)
+_DUMP_S = 1.0
 
 
 class Java:
@@ -36,9 +39,9 @@ class Java:
         self._process.kill()
 
     @contextmanager
-    def killed_after(self, seconds: float) -> Iterator[None]:
-        """Kills it, and sets `overdue`, when the block takes longer."""
-        timer = threading.Timer(seconds, self._late, (seconds,))
+    def killed_after(self, seconds: float, *, dump: bool = False) -> Iterator[None]:
+        """Kills it, and sets `overdue`, when the block takes longer; with `dump` its threads are in the log then."""
+        timer = threading.Timer(seconds, self._late, (seconds, dump))
         timer.daemon = True
         timer.start()
         try:
@@ -46,8 +49,11 @@ class Java:
         finally:
             timer.cancel()
 
-    def _late(self, seconds: float) -> None:
+    def _late(self, seconds: float, dump: bool) -> None:
         self.overdue = True
+        if dump:
+            self._process.send_signal(signal.SIGQUIT)  # Java writes its threads to its output, which is ours
+            time.sleep(_DUMP_S)
         _log.warning("event=java_killed after_s=%g", seconds)
         self.kill()
 

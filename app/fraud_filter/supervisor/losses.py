@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.offsets import find_bounds, find_partitions, open_consumer
+from fraud_filter.offsets import find_input_bounds, open_consumer
 from fraud_filter.progress import CheckpointReader, Offsets
 from fraud_filter.supervisor.failures import GO_ON_WITHOUT, DataLossError, RestartableError
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What is gone: offsets by partition, from the first to before the second, and where to go on in all of them."""
+
+    spans: dict[int, tuple[int, int]]
+    go_on_at: Offsets
 
 
 def find_losses(committed: Offsets, bounds: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
@@ -30,11 +39,11 @@ def find_losses(committed: Offsets, bounds: Mapping[int, tuple[int, int]]) -> di
     return losses
 
 
-def check_losses(reader: CheckpointReader, settings: Settings) -> int:
+def check_losses(reader: CheckpointReader, settings: Settings) -> Losses | None:
     """Compares the newest commit with what the topic still holds.
 
     Returns:
-        How many records are lost, where `fail_on_data_loss` is off; a warning names them.
+        What is lost, where `fail_on_data_loss` is off; a warning names it. None when nothing is.
 
     Raises:
         DataLossError: records are lost and `fail_on_data_loss` is on.
@@ -43,7 +52,7 @@ def check_losses(reader: CheckpointReader, settings: Settings) -> int:
     """
     newest = reader.newest()
     if newest is None:
-        return 0
+        return None
     if not newest.end:
         raise UsageError(
             f"setting checkpoint (--checkpoint, FRAUD_CHECKPOINT): {settings.checkpoint!r} was made by a query over "
@@ -52,7 +61,7 @@ def check_losses(reader: CheckpointReader, settings: Settings) -> int:
     bounds = _bounds(settings)
     losses = find_losses(newest.end, bounds)
     if not losses:
-        return 0
+        return None
     told = ", ".join(_tell(number, span, bounds) for number, span in losses.items())
     if settings.fail_on_data_loss:
         raise DataLossError(
@@ -62,14 +71,15 @@ def check_losses(reader: CheckpointReader, settings: Settings) -> int:
         )
     lost = sum(end - start for start, end in losses.values())
     _log.warning("event=data_lost topic=%s records=%d lost=%r", settings.input_topic, lost, told)
-    return lost
+    starts = {number: bounds[number][0] for number in losses if number in bounds}
+    kept = {number: offset for number, offset in newest.end.items() if number not in losses}
+    return Losses(losses, kept | starts)
 
 
 def _bounds(settings: Settings) -> dict[int, tuple[int, int]]:
     try:
         with open_consumer(settings) as consumer:
-            partitions = find_partitions(consumer, settings, ["input_topic"])[settings.input_topic]
-            return find_bounds(consumer, settings, settings.input_topic, partitions)
+            return find_input_bounds(consumer, settings)
     except FraudFilterError as error:
         raise RestartableError("broker-away", str(error)) from None
 

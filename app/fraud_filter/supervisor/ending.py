@@ -1,0 +1,81 @@
+"""What ends a query that runs: its own failure, what the watchdog sees, Java's death, or the wish to stop."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from fraud_filter.supervisor.failures import RestartableError, explain_failure
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from fraud_filter.config import Settings
+    from fraud_filter.errors import FraudFilterError
+    from fraud_filter.supervisor.java import Java
+    from fraud_filter.supervisor.signals import Stop
+    from fraud_filter.watchdog import Verdict
+
+_POLL_S = 0.2
+#: How long a failed query of long tasks waits for the word that executors are back: the watchdog looks each second.
+_REMEDY_S = 2.5
+
+
+def outlived_by_java(error: Exception) -> bool:
+    """Whether the query alone must start again: executors were lost and replaced, or partitions added."""
+    return isinstance(error, RestartableError) and error.reason in ("partitions-added", "slots-back")
+
+
+class Ending:
+    """Follows one query; `alarm` is for the watchdog, in whatever thread it runs."""
+
+    def __init__(self, query: StreamingQuery, settings: Settings, *, holds_tasks: bool) -> None:
+        """`holds_tasks`: the mode's tasks are long, and not tried again when they fail."""
+        self._query = query
+        self._settings = settings
+        self._holds_tasks = holds_tasks
+        self._errors: queue.SimpleQueue[FraudFilterError] = queue.SimpleQueue()
+        threading.Thread(target=self._await_end, name="query-end", daemon=True).start()
+
+    def alarm(self, verdict: Verdict) -> None:
+        """Ends the query when a start would be a remedy."""
+        if verdict.remedy:
+            self._errors.put(RestartableError(verdict.remedy, verdict.trouble))
+
+    def wait(self, java: Java, stop: Stop) -> FraudFilterError | None:
+        """Why the query ended or must, or None when somebody wishes it to stop; makes no call that could hang."""
+        while not stop.requested:
+            try:
+                error = self._errors.get(timeout=_POLL_S)
+            except queue.Empty:
+                if java.returncode is None:
+                    continue
+                return RestartableError("java-gone", f"Spark's Java process ended with code {java.returncode}")
+            if isinstance(error, RestartableError) and error.reason == "query-failed" and self._holds_tasks:
+                return self._prefer_remedy(error, stop)
+            return error
+        return None
+
+    def _await_end(self) -> None:
+        try:
+            self._query.awaitTermination()
+            mode = self._settings.mode
+            self._errors.put(RestartableError("query-ended", f"the query ended by itself in {mode} mode"))
+        except Exception as error:
+            self._errors.put(explain_failure(error, self._settings))
+
+    def _prefer_remedy(self, failed: FraudFilterError, stop: Stop) -> FraudFilterError:
+        """Tells a query that died of a lost executor as that, when there is another by now: Java is well then.
+
+        It is chance whether Spark ends the query before the watchdog tells of the new executor.
+        """
+        deadline = time.monotonic() + _REMEDY_S
+        while not stop.requested and time.monotonic() < deadline:
+            with suppress(queue.Empty):
+                other = self._errors.get(timeout=_POLL_S)
+                if outlived_by_java(other):
+                    return other
+        return failed
