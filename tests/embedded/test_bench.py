@@ -76,6 +76,14 @@ def test_a_start_of_spark_takes_longer_than_one_of_the_plain_loop(report: dict[s
     assert first["real-time"] > first["floor"]
 
 
+def test_an_interruption_loses_nothing_and_is_timed(report: dict[str, Any]) -> None:
+    (one,) = report["restarts"]
+    assert (one["mode"], one["switched_to"], one["error"]) == ("real-time", "real-time", None)
+    assert (one["lost"], one["unexpected"]) == (0, 0)
+    assert one["recover_s"] > 1  # a Java starts anew
+    assert one["switch_s"] > 1
+
+
 def test_all_files_are_there_and_a_browser_shows_the_page(output: Path, tmp_path: Path) -> None:
     names = {path.name for path in output.iterdir()}
     assert names == {

@@ -12,7 +12,7 @@ import pytest
 
 from bench_sample import MEDIANS, ROUNDS, sample_rate, sample_report, sample_starts
 from fraud_filter.bench.report import render_html, report_data, write_report
-from fraud_filter.bench.result import StartResult
+from fraud_filter.bench.result import RestartResult, StartResult
 from fraud_filter.errors import FraudFilterError
 
 FAILED = StartResult("floor", 1, error="the floor ended with exit code 1\n  <script>alert(1)</script>")
@@ -103,3 +103,20 @@ def test_a_report_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
     (tmp_path / "bench-report.html").mkdir()
     with pytest.raises(FraudFilterError, match="the report can't be written"):
         write_report(sample_report(tmp_path))
+
+
+def test_interruptions_are_told_and_a_loss_in_one_is_a_problem() -> None:
+    clean = RestartResult("real-time", 8.1, 11.25, "micro-batch", 0, 17, 0)
+    report = replace(sample_report(), restarts=[clean])
+    assert report.ok
+    assert report_data(report)["restarts"][0]["recover_s"] == 8.1
+    assert re.search(
+        r"<td>real-time</td>\s*<td[^>]*>8.1</td>\s*<td[^>]*>11.2</td>\s*<td>micro-batch", render_html(report)
+    )
+    lossy = replace(
+        report, restarts=[clean, replace(clean, mode="continuous", lost=2), RestartResult("floor", error="no")]
+    )
+    assert lossy.problems == [
+        "restarts of continuous: the audit found lost or unexpected payments",
+        "restarts of floor: no",
+    ]

@@ -6,7 +6,7 @@ import pytest
 
 from bench_sample import sample_rate
 from fraud_filter.bench.result import RateResult, StartResult
-from fraud_filter.bench.summary import ratios, summarise_rounds, summarise_starts
+from fraud_filter.bench.summary import find_limits, ratios, summarise_rounds, summarise_starts
 
 
 def start(name: str, number: int, p50_ms: float, p99_ms: float | None = None, **changes: object) -> StartResult:
@@ -63,3 +63,13 @@ def test_falling_behind_in_one_round_is_told() -> None:
 
 def test_starts_have_the_median_time_to_the_first_decision() -> None:
     assert [entry["first_decision_s"] for entry in summarise_starts(ROUNDS)] == [12, 12]
+
+
+def test_the_limit_is_the_highest_rate_up_to_which_all_held() -> None:
+    def at(rate: float, p99_ms: float | None, *, keeps_up: bool = True) -> dict[str, object]:
+        return {"mode": "floor", "rate": rate, "p99_ms": p99_ms, "keeps_up": keeps_up}
+
+    results = [at(5000, 90.0), at(100, 9.0), at(1000, 100.0), at(10_000, 101.0), at(20_000, 50.0, keeps_up=False)]
+    assert find_limits(results, 100) == [{"mode": "floor", "keeps_up_at": 10_000, "fast_at": 5000}]
+    assert find_limits([at(100, None)], 100) == [{"mode": "floor", "keeps_up_at": 100, "fast_at": None}]
+    assert find_limits([], 100) == []

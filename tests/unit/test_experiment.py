@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fraud_filter.bench.result import RateResult, StartResult
@@ -9,7 +11,10 @@ from fraud_filter.config import load
 from fraud_filter.errors import UsageError
 from fraud_filter.experiment.change import BASE, Change, parse_change, parse_changes
 from fraud_filter.experiment.result import summarise
+from fraud_filter.experiment.rule_files import write_rules
 from fraud_filter.experiment.run import Trial
+from fraud_filter.rules import load_rules
+from fraud_filter.schema import load_schema
 
 
 def test_a_change_is_checked_and_made() -> None:
@@ -19,12 +24,37 @@ def test_a_change_is_checked_and_made() -> None:
     assert changed.spark_conf == {"spark.sql.codegen.wholeStage": "false"}
 
 
+def test_sizes_are_a_change_too() -> None:
+    change = parse_change("partitions=8;linger_ms=5;rule_count=20")
+    assert (change.sizes, change.settings) == ({"partitions": 8, "rule_count": 20}, {"linger_ms": 5})
+    assert parse_change("linger_ms=5").sizes == {}
+
+
+def test_rules_grow_and_flag_no_other_payments(tmp_path: Path) -> None:
+    settings = load()
+    schema = load_schema(settings.payment_schema)
+    shipped = load_rules(settings.rules, schema).rules
+    stolen = {rule.name: rule for rule in shipped}["stolen-card"]
+    grown = load_rules(write_rules(settings, {"rule_count": 20, "blocked_ids": 100}, tmp_path / "a"), schema)
+    assert [rule.name for rule in grown.rules[: len(shipped)]] == [rule.name for rule in shipped]
+    assert len(grown.rules) == 20
+    longer = {rule.name: rule for rule in grown.rules}["stolen-card"]
+    assert len(longer.ids) == 100
+    assert longer.ids[: len(stolen.ids)] == stolen.ids
+    assert {rule.when for rule in shipped} & {rule.when for rule in grown.rules[len(shipped) :]} == set()
+    one = load_rules(write_rules(settings, {"rule_count": 1}, tmp_path / "b"), schema)
+    assert [rule.name for rule in one.rules] == [shipped[0].name]
+    assert write_rules(settings, {"partitions": 4}, tmp_path / "c") == settings.rules
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("linger=5", "'linger=5' is not accepted: give SETTING=VALUE"),
         ("linger_ms", "'linger_ms' is not accepted"),
         ("", "'' is not accepted"),
+        ("partitions=0", "partitions=0 is not accepted: give a whole number from 1 to 64"),
+        ("partitions=two", "partitions=two is not accepted"),
         ("linger_ms=-1", r"setting linger_ms .*'-1' is not accepted"),
     ],
 )

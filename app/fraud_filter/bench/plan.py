@@ -14,6 +14,8 @@ from fraud_filter.errors import UsageError
 #: one before, always at the same point within the millisecond, and Kafka's whole milliseconds would then be off by
 #: the same amount for all of them. So the due times drift through the millisecond, and rounding averages out.
 DRIFT = 0.997
+#: Of the input topic; a round has no more either.
+MAX_PARTITIONS = 64
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,10 @@ class BenchPlan:
             if not (math.isfinite(value) and value >= 0):
                 raise UsageError(f"argument --{name}: {value:g} is not accepted: give 0 or more seconds")
         for name, count in (("rounds", self.rounds), ("partitions", self.partitions)):
-            if not 1 <= count <= 64:
-                raise UsageError(f"argument --{name}: {count} is not accepted: give a whole number from 1 to 64")
+            if not 1 <= count <= MAX_PARTITIONS:
+                raise UsageError(
+                    f"argument --{name}: {count} is not accepted: give a whole number from 1 to {MAX_PARTITIONS}"
+                )
         if self.seconds < 3:
             raise UsageError(f"argument --seconds: {self.seconds:g} is not accepted: give 3 or more")
 

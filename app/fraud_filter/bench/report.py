@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from fraud_filter.bench import figures
 from fraud_filter.bench.names import CONTENDERS
 from fraud_filter.bench.plan import BenchPlan
-from fraud_filter.bench.result import StartResult
-from fraud_filter.bench.summary import ratios, summarise_rounds, summarise_starts
+from fraud_filter.bench.result import RestartResult, StartResult
+from fraud_filter.bench.summary import P99_LIMIT_MS, find_limits, ratios, summarise_rounds, summarise_starts
 from fraud_filter.bench.table import rounded
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.pages.plotting import RC, svg
@@ -25,6 +25,7 @@ from fraud_filter.pages.template import render
 
 JSON_NAME = "bench-report.json"
 HTML_NAME = "bench-report.html"
+_UNCLEAN = "the audit found lost or unexpected payments"
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class BenchReport:
     versions: Mapping[str, str]
     machine: Mapping[str, str | int | float]
     settings: Mapping[str, str | int | float]
+    restarts: Sequence[RestartResult] = ()
     started_at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
     took_s: float = 0
 
@@ -48,21 +50,24 @@ class BenchReport:
     def problems(self) -> list[str]:
         """What went wrong, a sentence each; empty when nothing did."""
         return [
-            f"round {start.round}, {start.contender}: {start.error or 'the audit found lost or unexpected payments'}"
+            f"round {start.round}, {start.contender}: {start.error or _UNCLEAN}"
             for start in self.starts
             if not start.ok
-        ]
+        ] + [f"restarts of {one.mode}: {one.error or _UNCLEAN}" for one in self.restarts if not one.ok]
 
 
 def report_data(report: BenchReport) -> dict[str, Any]:
     """The report as plain data. Units end the names; null is not measured, never zero."""
+    results = summarise_rounds(report.starts)
     return {
         "ok": report.ok,
         "started_at": report.started_at.isoformat(timespec="seconds"),
         "took_s": round(report.took_s, 1),
-        "results": summarise_rounds(report.starts),
+        "results": results,
         "ratios": ratios(report.starts, min(report.plan.rates)),
+        "limits": find_limits(results, P99_LIMIT_MS),
         "starts": summarise_starts(report.starts),
+        "restarts": [asdict(one) for one in report.restarts],
         "versions": dict(report.versions),
         "machine": dict(report.machine),
         "settings": dict(report.settings),
@@ -104,6 +109,7 @@ def render_html(report: BenchReport) -> str:
         lowest=lowest,
         first={result["mode"]: result for result in data["results"] if result["rate"] == lowest},
         behind=[result for result in data["results"] if not result["keeps_up"]],
+        p99_limit_ms=P99_LIMIT_MS,
         words=CONTENDERS,
         plots=plots,
         problems=report.problems or ["the bench was not finished"],

@@ -71,3 +71,27 @@ class StartResult:
     def ok(self) -> bool:
         """Whether it ran to its end, and nothing was lost or unexpected."""
         return self.error is None and all(rate.lost == 0 and rate.unexpected == 0 for rate in self.rates)
+
+
+@dataclass(frozen=True)
+class RestartResult:
+    """What an interruption of a mode takes, in seconds, at 100 payments a second.
+
+    `recover_s`: from kill -9 of Spark's Java to the decision on a payment that came after it. `switch_s`: from the
+    wish to stop until the mode `switched_to` had decided on a payment that came after the stop. `lost`, `duplicated`
+    and `unexpected` are the audit's, of both together.
+    """
+
+    mode: str
+    recover_s: float | None = None
+    switch_s: float | None = None
+    switched_to: str = ""
+    lost: int | None = None
+    duplicated: int | None = None
+    unexpected: int | None = None
+    error: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether it went on after both, and nothing was lost or unexpected."""
+        return self.error is None and self.lost == 0 and self.unexpected == 0

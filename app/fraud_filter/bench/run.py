@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 
 from fraud_filter.bench.contenders import REGISTRY
+from fraud_filter.bench.names import MODE_NAMES
 from fraud_filter.bench.plan import DRIFT, BenchPlan
 from fraud_filter.bench.report import BenchReport
+from fraud_filter.bench.restarts import measure_restarts
 from fraud_filter.bench.result import StartResult
 from fraud_filter.bench.stage import open_stage
 from fraud_filter.bench.start import Say, Start
@@ -36,9 +38,12 @@ def run_bench(plan: BenchPlan, settings: Settings, say: Say) -> BenchReport:
                 starts.append(Start(stage, name, number).run())
                 for line in _describe(starts[-1]):
                     say(line)
+        modes = [mode for mode in MODE_NAMES if mode in plan.contenders]
+        restarts = measure_restarts(stage, modes) if modes else []
         report = BenchReport(
             plan=plan,
             starts=starts,
+            restarts=restarts,
             versions=versions,
             machine=describe_machine(),
             settings=_describe_settings(plan, stage.settings),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from fraud_filter.bench.names import CONTENDERS, RATIOS
@@ -11,6 +12,8 @@ from fraud_filter.bench.percentiles import PERCENTILES
 from fraud_filter.bench.result import RateResult, StartResult
 
 _LATENCIES = (*PERCENTILES, "max_ms")
+#: The 99th percentile, in milliseconds, up to which a rate counts as one that a contender sustains.
+P99_LIMIT_MS = 100.0
 _RATIO_OF = {"p50": "p50_ms", "p99": "p99_ms"}
 
 
@@ -63,6 +66,22 @@ def summarise_starts(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
         for name in CONTENDERS
         if (mine := [start for start in starts if start.contender == name])
     ]
+
+
+def find_limits(results: Sequence[Mapping[str, Any]], p99_limit_ms: float) -> list[dict[str, Any]]:
+    """For each contender the highest rate that was tried and held: without falling behind, and with that p99 as well.
+
+    `keeps_up_at` and `fast_at` are payments per second, None where no rate held. A rate counts when all below it do.
+    """
+    limits = []
+    for name in CONTENDERS:
+        mine = sorted((one for one in results if one["mode"] == name), key=lambda one: one["rate"])
+        kept = list(takewhile(lambda one: one["keeps_up"], mine))
+        fast = list(takewhile(lambda one: one["p99_ms"] is not None and one["p99_ms"] <= p99_limit_ms, kept))
+        if mine:
+            keeps_up_at, fast_at = (held[-1]["rate"] if held else None for held in (kept, fast))
+            limits.append({"mode": name, "keeps_up_at": keeps_up_at, "fast_at": fast_at})
+    return limits
 
 
 def ratios(starts: Sequence[StartResult], rate: float) -> dict[str, dict[str, float | None]]:

@@ -1,4 +1,4 @@
-"""A change of settings as it is written on the command line: `linger_ms=5`, several joined by `;`."""
+"""A change as it is written on the command line: `linger_ms=5` or `rule_count=200`, several joined by `;`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fraud_filter.bench.plan import MAX_PARTITIONS
 from fraud_filter.config import Settings, load
 from fraud_filter.errors import UsageError
 
 BASE = "as it is"
+PARTITIONS, RULE_COUNT, BLOCKED_IDS = "partitions", "rule_count", "blocked_ids"
+#: What can be changed besides settings, and the most of it.
+SIZES = {PARTITIONS: MAX_PARTITIONS, RULE_COUNT: 1000, BLOCKED_IDS: 5_000_000}
 
 
 @dataclass(frozen=True)
 class Change:
-    """Settings by name, checked, and the words that they were given in; without any it is the mode as it is."""
+    """Settings by name, checked, and the words that they were given in; without any it is the mode as it is.
+
+    `sizes`: of the input topic (`partitions`), of the rules file (`rule_count`) and of its block lists
+    (`blocked_ids`).
+    """
 
     name: str = BASE
     settings: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     def apply(self, settings: Settings) -> Settings:
         """The settings with the change made."""
@@ -33,14 +42,16 @@ def parse_change(text: str) -> Change:
     given: dict[str, str] = {}
     for part in text.split(";"):
         name, equals, value = (word.strip() for word in part.partition("="))
-        if not equals or name not in Settings.model_fields:
+        if not equals or name not in {*Settings.model_fields, *SIZES}:
             raise UsageError(
                 f"argument CHANGE: {part.strip()!r} is not accepted: give SETTING=VALUE, several separated by `;`, of "
-                "the settings that `fraud-filter config` prints, in lower case and without FRAUD_"
+                "the settings that `fraud-filter config` prints, in lower case and without FRAUD_, or of "
+                + ", ".join(SIZES)
             )
         given[name] = value
+    sizes = {name: _parse_size(name, given.pop(name)) for name in SIZES if name in given}
     checked = load(given)
-    return Change(text.strip(), {name: getattr(checked, name) for name in given})
+    return Change(text.strip(), {name: getattr(checked, name) for name in given}, sizes)
 
 
 def parse_changes(texts: Sequence[str]) -> list[Change]:
@@ -55,3 +66,9 @@ def parse_changes(texts: Sequence[str]) -> list[Change]:
         if names.count(name) > 1:
             raise UsageError(f"argument CHANGE: {name!r} is given twice: name each once")
     return changes
+
+
+def _parse_size(name: str, text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= SIZES[name]:
+        raise UsageError(f"argument CHANGE: {name}={text} is not accepted: give a whole number from 1 to {SIZES[name]}")
+    return int(text)

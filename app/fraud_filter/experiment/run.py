@@ -10,11 +10,15 @@ from fraud_filter.bench.launch import Launch
 from fraud_filter.bench.plan import BenchPlan
 from fraud_filter.bench.result import StartResult
 from fraud_filter.bench.stage import open_stage
-from fraud_filter.bench.start import Say, Start
+from fraud_filter.bench.start import Say, Stage, Start
 from fraud_filter.config import ModeName, Settings
 from fraud_filter.embedded.processes import Child
-from fraud_filter.experiment.change import Change
+from fraud_filter.experiment.change import PARTITIONS, Change
+from fraud_filter.experiment.rule_files import write_rules
 from fraud_filter.experiment.scraper import Scraper, free_port
+
+#: Settings by which the audit decides what is expected.
+_DECIDES = ("rules", "payment_schema")
 
 
 @dataclass(frozen=True)
@@ -36,13 +40,17 @@ def run_experiment(
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
     """
     trials: list[Trial] = []
-    with open_stage(plan, settings, say) as stage:
+    most = max(change.sizes.get(PARTITIONS, plan.partitions) for change in changes)
+    with open_stage(replace(plan, partitions=most), settings, say) as stage:
         for number in range(1, plan.rounds + 1):
             first = (number - 1) % len(changes)
             for change in (*changes[first:], *changes[:first]):
                 at = changes.index(change)
                 port = free_port()
-                start = Start(stage, f"{mode}-{at}", number, _changed(mode, change, port))
+                name = f"{mode}-{at}"
+                start = Start(
+                    _sized(stage, change, f"rules-{name}-{number}"), name, number, _changed(mode, change, port)
+                )
                 with Scraper(port) as scraper:
                     trial = Trial(change, replace(start.run(), contender=change.name), scraper.scrapes)
                 trials.append(trial)
@@ -52,12 +60,22 @@ def run_experiment(
     return trials
 
 
+def _sized(stage: Stage, change: Change, folder: str) -> Stage:
+    """The stage with topics and rules of the size that is asked for; generator and audit know of them too."""
+    plan = replace(stage.plan, partitions=change.sizes.get(PARTITIONS, stage.plan.partitions))
+    given = {name: change.settings[name] for name in _DECIDES if name in change.settings}
+    settings = stage.settings.model_copy(update=given)
+    rules = write_rules(settings, change.sizes, stage.workspace.path / folder)
+    return replace(stage, plan=plan, settings=settings.model_copy(update={"rules": rules}))
+
+
 def _changed(mode: ModeName, change: Change, port: int) -> Contender:
     base = REGISTRY[mode]
 
     def program(launch: Launch) -> Child:
-        served = launch.settings.model_copy(update={"metrics_port": port})
-        return base.program(replace(launch, settings=change.apply(served)))
+        changed = change.apply(launch.settings)
+        served = {"metrics_port": port, **{name: getattr(launch.settings, name) for name in _DECIDES}}
+        return base.program(replace(launch, settings=changed.model_copy(update=served)))
 
     return replace(base, program=program)
 

@@ -49,6 +49,13 @@ class FilterRun:
                         getattr(process, act)()
         return self.child.stop(self._timeout_s)
 
+    def kill_java(self) -> None:
+        """Kills Spark's Java process alone, without warning; the supervisor stays."""
+        for process in psutil.Process(self.child.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                if process.name() == "java":
+                    process.kill()
+
     @property
     def how(self) -> str:
         """What was done to the checkpoint before the start."""

@@ -83,6 +83,20 @@ class Leg:
         lost, duplicated, unexpected = self._difference(found)
         return Transition(old, mode, stop, self.filter.how, lost, duplicated, unexpected, round(took, 1))
 
+    def recover(self) -> float:
+        """Lets it run and kills Spark's Java: seconds until a payment that came after that was decided.
+
+        What that lost or repeated counts for the next change.
+
+        Raises:
+            FraudFilterError: no decision comes in time, or a program ended.
+        """
+        self._load()
+        began = time.monotonic()
+        self.filter.kill_java()
+        self._reach(self._scene.topic.end_offsets(), _START_S)
+        return round(time.monotonic() - began, 1)
+
     def stop(self) -> None:
         """Ends the running mode."""
         self.filter.stop("clean")
