@@ -14,7 +14,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ _COLUMNS = (
     "array(struct('offset' as key, cast(cast(value as string) as binary) as value)) as headers",
 )
 _DECISION = "payment.amount > 10 and payment.country in ('DE', 'FR') and hour(payment.at) < 24"
-_RUN_S = 3.0
+_RUN_S = 3
 _MAKE_TIMEOUT_S = 300
 #: In a Java's file `release`.
 _TAKES_IT = b'JAVA_VERSION="17.'
@@ -86,6 +85,7 @@ def make(path: Path) -> None:
 
     Raises:
         OSError: Java wrote none.
+        StreamingQueryException: the query failed.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -116,7 +116,7 @@ def _run(spark: Any, trigger: dict[str, str]) -> None:
     rows = spark.readStream.format("rate").option("rowsPerSecond", 100).load()
     decided = rows.selectExpr(*_COLUMNS).filter(_DECISION)
     query = decided.writeStream.format("noop").trigger(**trigger).start()
-    time.sleep(_RUN_S)
+    query.awaitTermination(_RUN_S)  # raises what the query failed of
     query.stop()
 
 
