@@ -174,10 +174,11 @@ def test_programs_on_this_machine_work_with_what_up_wrote(secured: Deployed, tmp
     assert report.returncode == 0, report.stdout
 
 
-def test_a_switch_to_real_time_loses_nothing(secured: Deployed, tmp_path: Path) -> None:
-    switched = secured.call("switch", "real-time", "--timeout", "400")
+@pytest.mark.parametrize("mode", ["micro-batch", "async-progress", "real-time"])
+def test_a_switch_to_each_other_mode_loses_nothing(secured: Deployed, tmp_path: Path, mode: str) -> None:
+    switched = secured.call("switch", mode, "--timeout", "400")
     assert switched.returncode == 0, switched.stdout
-    assert "from continuous to real-time mode in " in switched.stdout
+    assert f" to {mode} mode in " in switched.stdout
     _nothing_is_lost(secured, tmp_path)
 
 
