@@ -35,7 +35,7 @@ class BenchPlan:
     seconds: float = 30
     settle_s: float = 2
     warmup_s: float = 12
-    warmup_rate: float = 1000
+    warmup_rate: float = 5000
     partitions: int = 2
     flagged_share: float = 0.5
     malformed_share: float = 0.01

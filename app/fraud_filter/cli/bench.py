@@ -24,7 +24,7 @@ _LOG_WIDTH = 140
 @click.option("--seconds", default=30.0, show_default=True, help="measured at the lowest rate; a third at the others")
 @click.option("--settle", "settle_s", default=2.0, show_default=True, help="seconds left out at each rate")
 @click.option("--warmup", "warmup_s", default=12.0, show_default=True, help="seconds left out after each start")
-@click.option("--warmup-rate", default=1000.0, show_default=True, help="payments per second while warming up")
+@click.option("--warmup-rate", default=5000.0, show_default=True, help="payments per second while warming up")
 @click.option("--partitions", default=2, show_default=True, help="partitions of the input topic")
 @click.option("--seed", default=1, show_default=True, help="seed of the payment generator")
 @click.option(

@@ -26,6 +26,7 @@ _LOG_WIDTH = 160
 @click.option("--rounds", default=3, show_default=True, help="how often each is started")
 @click.option("--seconds", default=30.0, show_default=True, help="measured at the lowest rate; a third at the others")
 @click.option("--warmup", "warmup_s", default=12.0, show_default=True, help="seconds left out after each start")
+@click.option("--warmup-rate", default=5000.0, show_default=True, help="payments per second while warming up")
 @click.option("--partitions", default=2, show_default=True, help="partitions of the input topic")
 @results_option("experiment.json")
 @settings_options(*KNOBS)
@@ -37,6 +38,7 @@ def command(
     rounds: int,
     seconds: float,
     warmup_s: float,
+    warmup_rate: float,
     partitions: int,
     output: Path,
 ) -> int:
@@ -59,6 +61,7 @@ def command(
         rounds=rounds,
         seconds=seconds,
         warmup_s=warmup_s,
+        warmup_rate=warmup_rate,
         partitions=partitions,
     )
     trials = run_experiment(mode, parse_changes(changes), plan, settings, click.echo)
