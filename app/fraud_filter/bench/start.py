@@ -26,6 +26,8 @@ from fraud_filter.topics import create_topics
 
 #: Payments per second until the contender has decided about one, so that nothing piles up while it starts.
 _FIRST_RATE = 20.0
+#: At the lowest rate after the warm-up, not measured: a JVM is still compiling what the warm-up left in its queue.
+_CALM_S = 12.0
 #: Deadlines in seconds: Spark's start takes about 10 s on 2 idle cores.
 _FIRST_OUTPUT_S = 240
 _DRAIN_S = 120
@@ -128,6 +130,7 @@ class Start:
             self._wait(lambda: tail.has_passed(end), _FIRST_OUTPUT_S, "it decided nothing", contender, slow)
         if self._plan.warmup_s:
             self._send(contender, self._plan.warmup_rate, self._plan.warmup_s, topic, tail)
+            self._send(contender, min(self._plan.rates), min(_CALM_S, self._plan.warmup_s), topic, tail)
 
     def _load(self, contender: Child, rate: float, topic: InputTopic, tail: RejectedTail) -> _Segment:
         """One rate: the settling and the measured seconds, until all of it is decided."""
