@@ -130,7 +130,8 @@ class Start:
             self._wait(lambda: tail.has_passed(end), _FIRST_OUTPUT_S, "it decided nothing", contender, slow)
         if self._plan.warmup_s:
             self._send(contender, self._plan.warmup_rate, self._plan.warmup_s, topic, tail)
-            self._send(contender, min(self._plan.rates), min(_CALM_S, self._plan.warmup_s), topic, tail)
+            for rate in self._plan.rates[:1]:
+                self._send(contender, rate, min(_CALM_S, self._plan.warmup_s), topic, tail)
 
     def _load(self, contender: Child, rate: float, topic: InputTopic, tail: RejectedTail) -> _Segment:
         """One rate: the settling and the measured seconds, until all of it is decided."""
