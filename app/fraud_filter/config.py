@@ -12,6 +12,7 @@ import os
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -195,6 +196,13 @@ class Settings(BaseSettings):
     metrics_port: int = Field(9400, ge=0, le=65535, description="port of the filter's /metrics; 0 takes a free one")
     generator_port: int = Field(0, ge=0, le=65535, description="port of the generator's /metrics; 0 serves none")
     probe_port: int = Field(9401, ge=0, le=65535, description="port of the probe's /metrics; 0 takes a free one")
+
+    @property
+    def checkpoint_is_local(self) -> bool:
+        """Whether the checkpoint lies on a local file system, as far as that is known without asking Hadoop."""
+        scheme = urlsplit(self.checkpoint).scheme
+        other_default = "spark.hadoop.fs.defaultFS" in self.spark_conf or "HADOOP_CONF_DIR" in os.environ
+        return scheme == "file" or (not scheme and not other_default)
 
 
 #: Settings whose environment name has no prefix.

@@ -132,7 +132,7 @@ def _conf(settings: Settings, mode: Mode | None) -> dict[str, str]:
     if settings.ui_port:
         conf["spark.ui.port"] = str(settings.ui_port)
     if mode is not None:
-        conf |= mode.session_conf
+        conf |= mode.session_conf(settings)
         if "kafka" in (settings.source, settings.sink):
             jars = connector_jars()
             if jars:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import get_args
 
+import pytest
+
 from fraud_filter.config import ModeName, load
 from fraud_filter.modes import MODES
 
@@ -39,3 +41,31 @@ def test_the_knobs_of_each_mode_reach_the_query_and_the_source() -> None:
 def test_only_the_modes_with_long_tasks_need_a_slot_a_partition() -> None:
     assert [name for name, mode in MODES.items() if mode.holds_tasks] == ["continuous", "real-time"]
     assert {mode.delivery_guarantee for mode in MODES.values()} == {"at-least-once"}
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "conf", "light"),
+    [
+        ("checkpoint", {}, True),
+        ("/data/checkpoint", {}, True),
+        ("file:///data/checkpoint", {"spark.hadoop.fs.defaultFS": "hdfs://namenode"}, True),
+        ("checkpoint", {"spark.hadoop.fs.defaultFS": "hdfs://namenode"}, False),
+        ("hdfs://namenode/checkpoint", {}, False),
+        ("s3a://bucket/checkpoint", {}, False),
+    ],
+)
+def test_logs_on_a_local_disk_start_no_processes_while_records_stream(
+    checkpoint: str, conf: dict[str, str], light: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    settings = load({"checkpoint": checkpoint, "spark_conf": conf})
+    changed = [name for name, mode in MODES.items() if mode.session_conf(settings)]
+    assert changed == (["async-progress", "continuous", "real-time"] if light else [])
+
+
+def test_a_default_file_system_of_hadoops_own_configuration_is_not_taken_for_local(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
+    assert not load({"checkpoint": "checkpoint"}).checkpoint_is_local
+    assert load({"checkpoint": "file:/checkpoint"}).checkpoint_is_local
