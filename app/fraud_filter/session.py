@@ -36,6 +36,9 @@ _FILTER_CONF = {
     # micro-batch: nine tenths of its planning.
     "spark.sql.constraintPropagation.enabled": "false",
 }
+#: Java's default collector works beside the query's threads; this one only while they pause, for a few milliseconds at
+#: the heaps of a query without state. A user's own choice wins.
+_COLLECTOR = "-XX:+UseSerialGC"
 
 
 def start(settings: Settings, mode: Mode | None = None) -> SparkSession:
@@ -124,6 +127,7 @@ def _java_reason(error: Exception) -> str | None:
 def _conf(settings: Settings, mode: Mode | None) -> dict[str, str]:
     conf = {
         **_FILTER_CONF,
+        **_collector(settings),
         "spark.driver.extraJavaOptions": " ".join(_java_options(settings)),
         "spark.ui.enabled": str(settings.ui_port > 0).lower(),
         # The query's own stop is bounded by this; the supervisor ends the process when that is not enough.
@@ -138,6 +142,12 @@ def _conf(settings: Settings, mode: Mode | None) -> dict[str, str]:
             if jars:
                 conf["spark.jars"] = ",".join(map(str, jars))
     return conf | settings.spark_conf
+
+
+def _collector(settings: Settings) -> dict[str, str]:
+    own = {side: settings.spark_conf.get(f"spark.{side}.extraJavaOptions", "") for side in ("driver", "executor")}
+    # Java does not start when two are named.
+    return {f"spark.{side}.defaultJavaOptions": _COLLECTOR for side, given in own.items() if "GC" not in given}
 
 
 def _java_options(settings: Settings) -> Iterator[str]:

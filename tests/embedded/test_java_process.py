@@ -1,10 +1,13 @@
-"""The Java process of the supervisor: its end when it hangs."""
+"""The Java process of the filter: its collector, and its end when it hangs."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 #: In a program of its own: what the end makes PySpark forget, other tests still use.
 _HANGS_AT_ITS_STOP = """
@@ -29,3 +32,35 @@ def test_a_java_that_hangs_at_a_stop_leaves_its_threads_in_the_log(java_home: Pa
     assert ran.returncode == 0, ran.stderr
     assert "Full thread dump" in ran.stdout
     assert "ended True -9" in ran.stdout
+
+
+#: In a program of its own: one Java a program.
+_TELLS_ITS_COLLECTOR = """
+import sys
+from fraud_filter import session
+from fraud_filter.config import load
+
+gateway = session.launch(load({"spark_master": "local[1]", "spark_conf": sys.argv[1]}))
+beans = gateway.jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
+print(*sorted(bean.getName() for bean in beans), sep=",")
+gateway.shutdown()
+gateway.proc.stdin.close()
+"""
+
+
+@pytest.mark.parametrize(
+    ("conf", "collectors"),
+    [
+        ({}, "Copy,MarkSweepCompact"),
+        ({"spark.driver.defaultJavaOptions": "-XX:+UseParallelGC"}, "PS MarkSweep,PS Scavenge"),
+        ({"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}, "PS MarkSweep,PS Scavenge"),
+    ],
+)
+def test_the_collector_is_the_one_that_pauses_least_here_or_the_users(
+    java_home: Path,  # noqa: ARG001 - it is there
+    conf: dict[str, str],
+    collectors: str,
+) -> None:
+    argv = [sys.executable, "-c", _TELLS_ITS_COLLECTOR, json.dumps(conf)]
+    ran = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.stdout.splitlines()[-1:] == [collectors], ran.stderr

@@ -30,6 +30,7 @@ VERBS = {
     "demo": ("demo", "Run every mode in turn on an embedded Kafka and Spark, and report."),
     "bench": ("bench", "Set modes, a plain client and Flink side by side under load: latency, cost, audit."),
     "bench-compare": ("bench_compare", "Show two reports of the bench side by side."),
+    "capacity": ("capacity", "Estimate what a rate needs, from the costs in a report of the bench."),
     "experiment": ("experiment", "See what a changed setting does to a mode, side by side in one run."),
     "transitions": ("transitions", "Change the mode in every way under load on an embedded stack, and audit."),
     "backlog": ("backlog", "Work off a backlog in each mode on an embedded stack: time, memory, audit."),
