@@ -13,6 +13,7 @@ import pytest
 from bench_sample import MEDIANS, ROUNDS, sample_rate, sample_report, sample_starts
 from fraud_filter.bench.report import render_html, report_data, write_report
 from fraud_filter.bench.result import RestartResult, StartResult
+from fraud_filter.bench.table import markdown_results
 from fraud_filter.errors import FraudFilterError
 
 FAILED = StartResult("floor", 1, error="the floor ended with exit code 1\n  <script>alert(1)</script>")
@@ -41,6 +42,14 @@ def test_the_json_has_every_round_with_its_histogram() -> None:
     assert rate["due_us_hdr"].startswith("HIST")
     assert rate["cpu_s_per_1000"] == 2
     assert len(rate["timeline"]) == 20
+
+
+def test_the_table_for_the_documentation_has_a_line_for_each_contender() -> None:
+    head, _, *lines = markdown_results(report_data(sample_report())["results"]).splitlines()
+    assert head.startswith("| contender | p50, ms at 100/s | p99, ms at 100/s | p50, ms at 1,000/s |")
+    assert [line.split(" | ")[0] for line in lines] == [f"| `{name}`" for name in MEDIANS]
+    assert {line.count(" | ") for line in lines} == {head.count(" | ")}
+    assert all(line.endswith(" | 2 | 2 | 0 |") for line in lines)
 
 
 def test_the_page_is_one_file_that_loads_nothing() -> None:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fraud_filter.pages.numbers import NOT_MEASURED, format_number
+from fraud_filter.tables import markdown
 
 
 def result_table(results: Sequence[Mapping[str, Any]]) -> Table:
@@ -31,6 +32,28 @@ def result_table(results: Sequence[Mapping[str, Any]]) -> Table:
             _must_be_zero(result["unexpected"]),
         )
     return table
+
+
+def markdown_results(results: Sequence[Mapping[str, Any]]) -> str:
+    """The same for the documentation, a line for each contender: latency and cost at all rates, and what was lost."""
+    rates = sorted({result["rate"] for result in results})
+    columns = [
+        "contender",
+        *(f"{name}, ms at {rate:,.0f}/s" for rate in rates for name in ("p50", "p99")),
+        *(f"CPU s/1,000 at {rate:,.0f}/s" for rate in rates[:1] + rates[1:][-1:]),
+        "lost",
+    ]
+    rows = []
+    for name in dict.fromkeys(result["mode"] for result in results):
+        mine = {result["rate"]: result for result in results if result["mode"] == name}
+        of_rates = [mine.get(rate, {}) for rate in rates]
+        rows.append([
+            f"`{name}`",
+            *(rounded(one.get(figure)) for one in of_rates for figure in ("p50_ms", "p99_ms")),
+            *(rounded(one.get("cpu_s_per_1000")) for one in of_rates[:1] + of_rates[1:][-1:]),
+            format_number(sum(one["lost"] or 0 for one in mine.values())),
+        ])  # fmt: skip
+    return markdown(columns, rows)
 
 
 def ratio_lines(ratios: Mapping[str, Mapping[str, float | None]], rate: float) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from fraud_filter.cli.files import docs_option
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
@@ -34,8 +35,9 @@ _LOG_WIDTH = 140
     metavar="DIR",
     help="where bench-report.html, bench-report.json and the plots go  [.]",
 )
+@docs_option("README.md")
 @settings_options(*KNOBS)
-def command(settings: Settings, contenders: str, rates: str, **arguments: Any) -> int:
+def command(settings: Settings, contenders: str, rates: str, docs: Path | None, **arguments: Any) -> int:
     """Set the four modes, a plain client and Apache Flink side by side: latency, cost, audit, at several rates.
 
     Needs Java 17 or 21 and no Docker; nothing is left running. Exit code 1: an audit found lost or unexpected
@@ -48,15 +50,16 @@ def command(settings: Settings, contenders: str, rates: str, **arguments: Any) -
     chosen = available(parse_contenders(contenders))
     plan = BenchPlan(contenders=chosen, rates=parse_rates(rates), **arguments)
     check_directory("--output", plan.output)
-    return _run(plan, settings)
+    return _run(plan, settings, docs)
 
 
-def _run(plan: Any, settings: Settings) -> int:
+def _run(plan: Any, settings: Settings, docs: Path | None) -> int:
     from rich.console import Console
 
     from fraud_filter.bench.report import report_data, write_report
     from fraud_filter.bench.run import run_bench
-    from fraud_filter.bench.table import ratio_lines, result_table
+    from fraud_filter.bench.table import markdown_results, ratio_lines, result_table
+    from fraud_filter.tables import write_between
 
     report = run_bench(plan, settings, click.echo)
     data = report_data(report)
@@ -67,4 +70,6 @@ def _run(plan: Any, settings: Settings) -> int:
         click.echo(f"fraud-filter: {problem}", err=True)
     for path in write_report(report):
         click.echo(f"written: {path.resolve()}")
+    if docs:
+        write_between(docs, "bench", markdown_results(data["results"]))
     return EXIT_OK if report.ok else EXIT_FAILED
