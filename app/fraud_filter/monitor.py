@@ -97,6 +97,15 @@ class Monitor:
             self.metrics.count_lost(max(end - before, 0))
             self._lost[number, start] = max(end, before)
 
+    def listen(self, spark: SparkSession, inputs: Inputs) -> None:
+        """Asks for the progress events of the query that is about to start.
+
+        Before its start: none is missed, and no event calls back while Spark is still being asked for them.
+        """
+        if self._settings.monitoring and inputs.mode.sends_progress and self._listened is not spark:
+            spark.streams.addListener(listener(self._report, self._settings.input_topic))
+            self._listened = spark  # a session's listeners outlive its queries
+
     def watch(self, spark: SparkSession, inputs: Inputs, alarm: Callable[[Verdict], None]) -> None:
         """Begins to watch a query that was just started over `inputs`."""
         settings, mode = self._settings, inputs.mode
@@ -104,11 +113,7 @@ class Monitor:
             self.set_state("running")
             return
         reader = None
-        if mode.sends_progress:
-            if self._listened is not spark:  # a session's listeners outlive its queries
-                spark.streams.addListener(listener(self._report, settings.input_topic))
-                self._listened = spark
-        else:
+        if not mode.sends_progress:
             begin = None if self._newest else self._first_offsets()
             reader = CheckpointReader(spark, settings.checkpoint, settings.input_topic, self._newest, begin)
         watchdog = Watchdog(

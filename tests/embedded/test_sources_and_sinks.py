@@ -20,6 +20,7 @@ def _run(directory: Path, mode: str, sink: str) -> Child:
         sys.executable, "-m", "fraud_filter", "run", "--mode", mode, "--source", "rate", "--sink", sink,
         "--rate-rows-per-second", "20", "--spark-master", "local[4]", "--continuous-interval", "1 second",
         "--checkpoint", str(directory / "checkpoint"), "--metrics-port", "0",
+        "--stop-timeout-s", "15",  # what hangs at the stop is in the log before the test gives up
     ]  # fmt: skip
     return Child("the filter", argv, log=directory / "run.log")
 

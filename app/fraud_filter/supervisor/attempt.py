@@ -131,6 +131,7 @@ class Attempt:
             self._pass_losses(spark)
             if self.stop.requested:
                 return None
+            self.monitor.listen(spark, inputs)
             query = _start_query(spark, inputs, settings)
         self.monitor.metrics.set_slots(inputs.partitions if inputs.mode.holds_tasks else 0, slots)
         _log.info(

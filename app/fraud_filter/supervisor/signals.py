@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import os
 import signal
@@ -78,6 +79,7 @@ def stop_on_signals(timeout_s: float) -> Iterator[Stop]:
 def _end_all() -> None:
     """Ends this process and what it started, without asking. What was not committed is read again at the next start."""
     _log.error("event=stop_forced")
+    faulthandler.dump_traceback(all_threads=True)  # what hung is in the log
     for child in psutil.Process().children(recursive=True):
         try:
             child.kill()
