@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from fraud_filter import invoke
+
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
@@ -26,19 +28,10 @@ def is_blocked(column: Column, ids: Sequence[str]) -> Column:
 
     spark = SparkSession.active()
     jvm: Any = spark._jvm
-    catalyst = jvm.org.apache.spark.sql.catalyst.expressions
-    columns = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    listed = spark._jsc.broadcast(_hash_set(jvm, ids))
-
-    def call(target: Any, method: str, result: Any, *arguments: Any) -> Any:
-        nothing = jvm.PythonUtils.toSeq([])
-        given = jvm.PythonUtils.toSeq(list(arguments))
-        return catalyst.objects.Invoke(target, method, result, given, nothing, True, True, True)
-
-    variable = catalyst.Literal(listed, _object_type(jvm, "org.apache.spark.broadcast.Broadcast"))
-    held = call(variable, "value", _object_type(jvm, "java.util.HashSet"))
-    text = columns.expression(column.cast("string")._jc)
-    return _column(columns.column(call(held, "contains", _type(jvm, "BOOLEAN"), text)))
+    listed = invoke.constant(jvm, spark._jsc.broadcast(_hash_set(jvm, ids)), "org.apache.spark.broadcast.Broadcast")
+    held = invoke.call(jvm, listed, "value", invoke.object_type(jvm, "java.util.HashSet"))
+    text = invoke.expression(jvm, column.cast("string"))
+    return invoke.column(jvm, invoke.call(jvm, held, "contains", invoke.data_type(jvm, "BOOLEAN"), text))
 
 
 def _hash_set(jvm: Any, ids: Sequence[str]) -> Any:
@@ -47,19 +40,6 @@ def _hash_set(jvm: Any, ids: Sequence[str]) -> Any:
     strings = jvm.org.apache.spark.unsafe.types.UTF8String
     texts = strings.fromString(separator.join(ids)).split(strings.fromString(separator), -1)
     # asList() takes an array of objects, and py4j no other array for it.
-    objects = jvm.org.apache.spark.sql.catalyst.util.GenericArrayData(texts).toObjectArray(_type(jvm, "STRING"))
+    array = jvm.org.apache.spark.sql.catalyst.util.GenericArrayData(texts)
+    objects = array.toObjectArray(invoke.data_type(jvm, "STRING"))
     return jvm.java.util.HashSet(jvm.java.util.Arrays.asList(objects))
-
-
-def _type(jvm: Any, ddl: str) -> Any:
-    return jvm.org.apache.spark.sql.types.DataType.fromDDL(ddl)
-
-
-def _object_type(jvm: Any, name: str) -> Any:
-    return jvm.org.apache.spark.sql.types.ObjectType(jvm.java.lang.Class.forName(name))
-
-
-def _column(java_column: Any) -> Column:
-    from pyspark.sql.classic.column import Column
-
-    return Column(java_column)

@@ -5,6 +5,7 @@ Everything here is a column expression that Spark compiles; no Python runs per r
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from fraud_filter import schema as layout
 from fraud_filter.block_list import is_blocked
 from fraud_filter.config import Settings
+from fraud_filter.json_column import parse_json
 from fraud_filter.rules import Rule, RuleSet
 from fraud_filter.schema import PaymentSchema
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 #: The parser's marker for a record that does not fit (from_json option columnNameOfCorruptRecord).
 _CORRUPT = "_corrupt_record"
+#: Rules whose code is generated as one method.
+_GROUP = 8
 #: Microseconds, so that a payment's time is written as it was read.
 _TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 
@@ -38,7 +42,7 @@ def decide(records: DataFrame, schema: PaymentSchema, rules: RuleSet, settings: 
     judged = judge(_bounded(records, settings.max_record_bytes), schema, rules)
     reason = F.when(F.col("_too_large"), F.lit(layout.REASON_TOO_LARGE)).otherwise(F.col("_reason"))
     is_rejected = F.col("_reason").isNotNull()
-    return judged.where(is_rejected | (F.size("_rules") > 0)).select(
+    return judged.where(is_rejected | F.col("_is_flagged")).select(
         F.col("_key").alias("key"),
         F.when(is_rejected, F.col("_value")).otherwise(_flagged_json(schema).cast("binary")).alias("value"),
         F.when(is_rejected, F.lit(settings.rejected_topic)).otherwise(F.lit(settings.flagged_topic)).alias("topic"),
@@ -59,11 +63,23 @@ def _bounded(records: DataFrame, limit: int) -> DataFrame:
 
 
 def judge(records: DataFrame, schema: PaymentSchema, rules: RuleSet) -> DataFrame:
-    """The records with the payment's fields, `_reason` (why it can't be judged, or null) and `_rules` (the matched)."""
-    parsed = records.select("*", _parse(schema).alias("_payment"))
+    """What is to be known of each record to decide about it.
+
+    All of it is one stage of generated code (`explain` marks each operator with `*(1)`), of methods that Java compiles.
+
+    Returns:
+        The records with the payment's fields, `_reason` (why it can't be judged, or null), `_rules` (names of those
+        that match) and `_is_flagged` (whether there are such).
+    """
+    parsed = records.select("*", _parse(f"{schema.ddl}, `{_CORRUPT}` STRING").alias("_payment"))
+    parsed = parsed.select("*", _parse_again(schema).alias("_texts")).select("*", _wrong(schema).alias("_wrong"))
     payment = (F.col(f"_payment.`{field.name}`").alias(field.name) for field in schema.fields)
     named = parsed.select(*records.columns, _reject_reason(schema).alias("_reason"), *payment)
-    return named.select("*", _matched_rules(rules).alias("_rules"))
+    matched = _matched_rules(rules)
+    # Each group stands twice in one projection: a common subexpression, for which Spark generates a method of its own.
+    # Java's compiler leaves longer methods alone than some eight rules make.
+    is_flagged = reduce(lambda one, other: one | other, (F.size(group) > 0 for group in matched))
+    return named.select("*", F.concat(*matched).alias("_rules"), is_flagged.alias("_is_flagged"))
 
 
 def rule_column(rule: Rule) -> Column:
@@ -73,30 +89,36 @@ def rule_column(rule: Rule) -> Column:
     return is_blocked(F.col(f"`{rule.column}`"), rule.ids)
 
 
-def _parse(schema: PaymentSchema) -> Column:
-    ddl = f"{schema.ddl}, `{_CORRUPT}` STRING"
-    return F.from_json(F.col("_value").cast("string"), ddl, {"columnNameOfCorruptRecord": _CORRUPT})
+def _parse(ddl: str) -> Column:
+    return parse_json(F.col("_value").cast("string"), ddl, _CORRUPT)
+
+
+def _parse_again(schema: PaymentSchema) -> Column:
+    """The payment's fields as texts, for the reason; null for the records that fit, which are nearly all."""
+    ddl = ", ".join(f"`{field.name}` STRING" for field in schema.fields)
+    return F.when(F.col(f"_payment.{_CORRUPT}").isNotNull(), _parse(ddl))
+
+
+def _wrong(schema: PaymentSchema) -> Column:
+    """Names of fields that have a value of another type; null for the records that fit, empty for what is no JSON."""
+    names = [field.name for field in schema.fields]
+    is_wrong = (F.col(f"_payment.`{name}`").isNull() & F.col(f"_texts.`{name}`").isNotNull() for name in names)
+    wrong = _names(zip(names, is_wrong, strict=True))
+    return F.when(F.col("_texts").isNotNull(), wrong)
 
 
 def _reject_reason(schema: PaymentSchema) -> Column:
-    """Why a record can't be judged, or null. The second parse runs for such records alone.
-
-    Kept small: the optimizer goes through it again for each micro-batch.
-    """
-    absent = {name: F.col(f"_payment.`{name}`").isNull() for name in (field.name for field in schema.fields)}
-    empty_fields = F.array_compact(F.array(*(F.when(is_absent, F.lit(name)) for name, is_absent in absent.items())))
-    present = F.from_json(F.col("_value").cast("string"), "MAP<STRING, STRING>")
-    given = F.map_keys(F.map_filter(present, lambda _, value: value.isNotNull()))
-    wrong = F.array_join(F.array_intersect(empty_fields, given), ",")
-    missing = F.array_join(F.array_intersect(empty_fields, F.array(*map(F.lit, schema.required))), ",")
-    is_missing = reduce(lambda one, other: one | other, (absent[name] for name in schema.required))
+    """Why a record can't be judged, or null."""
+    absent = {name: F.col(f"_payment.`{name}`").isNull() for name in schema.required}
+    missing = _names(absent.items())
+    is_missing = reduce(lambda one, other: one | other, absent.values(), F.lit(False))
     return (
         F.when(F.col("_payment").isNull(), F.lit(layout.REASON_EMPTY))
         .when(
             F.col(f"_payment.{_CORRUPT}").isNotNull(),
             # Without names there are no fields at all: no object, or no JSON.
             F.coalesce(
-                F.concat(F.lit(f"{layout.REASON_WRONG_TYPE}: "), F.nullif(wrong, F.lit(""))),
+                F.concat(F.lit(f"{layout.REASON_WRONG_TYPE}: "), F.nullif(F.col("_wrong"), F.lit(""))),
                 F.lit(layout.REASON_MALFORMED),
             ),
         )
@@ -104,9 +126,18 @@ def _reject_reason(schema: PaymentSchema) -> Column:
     )
 
 
-def _matched_rules(rules: RuleSet) -> Column:
-    names = (F.when(rule_column(rule), F.lit(rule.name)) for rule in rules.rules)
-    return F.array_compact(F.array(*names))
+def _matched_rules(rules: RuleSet) -> list[Column]:
+    """The names of the rules that match, as an array for each group of rules."""
+    names = [F.when(rule_column(rule), F.lit(rule.name)) for rule in rules.rules]
+    # Each name stands once. `array_compact` would say it better, and is no part of generated code.
+    no_name = F.array(F.lit(None).cast("string"))
+    groups = (names[first : first + _GROUP] for first in range(0, len(names), _GROUP))
+    return [F.array_except(F.array(*group), no_name) for group in groups]
+
+
+def _names(conditions: Iterable[tuple[str, Column]]) -> Column:
+    """The names whose condition holds, separated by commas."""
+    return F.concat_ws(",", *(F.when(condition, F.lit(name)) for name, condition in conditions))
 
 
 def _flagged_json(schema: PaymentSchema) -> Column:

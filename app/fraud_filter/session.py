@@ -35,6 +35,9 @@ _FILTER_CONF = {
     # Deriving what must hold of each column finds nothing to prune in a query without joins, and took 0.2 s of each
     # micro-batch: nine tenths of its planning.
     "spark.sql.constraintPropagation.enabled": "false",
+    # HotSpot never compiles a longer method (in bytes; -XX:+DontCompileHugeMethods). A stage of generated code that
+    # would need one runs as single operators instead, whose code Spark cuts into shorter ones.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
 }
 #: Java's default collector works beside the query's threads; this one only while they pause, for a few milliseconds at
 #: the heaps of a query without state. A user's own choice wins.

@@ -14,6 +14,8 @@ from fraud_filter import query
 from fraud_filter.block_list import is_blocked
 from fraud_filter.config import Settings, load
 from fraud_filter.errors import UsageError
+from fraud_filter.experiment.change import RULE_COUNT
+from fraud_filter.experiment.rule_files import write_rules
 from fraud_filter.modes import MODES
 from fraud_filter.preflight import check_plan
 from fraud_filter.rules import load_rules
@@ -24,6 +26,8 @@ GOOD = {
     "merchant_category": "groceries", "country": "DE", "card_country": "DE",
     "created_at": "2026-03-01T12:00:00.123456Z",
 }  # fmt: skip
+#: Of the records that the query is given.
+COLUMNS = "_key BINARY, _value BINARY, _topic STRING, _partition INT, _offset BIGINT, _timestamp TIMESTAMP"
 
 
 @pytest.fixture
@@ -33,9 +37,8 @@ def settings() -> Settings:
 
 def _decide(spark: Any, values: Sequence[bytes | None], settings: Settings) -> list[Any]:
     schema, rules = _parts(settings)
-    columns = "_key BINARY, _value BINARY, _topic STRING, _partition INT, _offset BIGINT, _timestamp TIMESTAMP"
     rows = [(f"k{n}".encode(), value, "payments", 1, n, None) for n, value in enumerate(values)]
-    records = spark.createDataFrame(rows, columns).withColumn("_timestamp", _millis(1_700_000_000_123))
+    records = spark.createDataFrame(rows, COLUMNS).withColumn("_timestamp", _millis(1_700_000_000_123))
     return list(query.decide(records, schema, rules, settings).collect())
 
 
@@ -142,16 +145,56 @@ def test_the_schema_file_decides_what_a_payment_is(spark: Any, tmp_path: Path) -
     assert _headers(rejected)["source.offset"] == "2"
 
 
+def test_a_schema_may_require_nothing(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "payment.ddl").write_text("amount DOUBLE, card STRING")
+    (tmp_path / "rules.yml").write_text("rules:\n  - {name: large, when: amount > 60}\n")
+    settings = load({"payment_schema": tmp_path / "payment.ddl", "rules": tmp_path / "rules.yml"})
+    (flagged,) = _decide(spark, [b"{}", b'{"amount": 61}', b'{"amount": 1}'], settings)
+    assert json.loads(bytes(flagged["value"])) == {"amount": 61.0, "rules": ["large"]}
+
+
+@pytest.mark.parametrize("rule_count", [6, 200])
+def test_the_query_is_one_stage_of_code_that_java_compiles(spark: Any, tmp_path: Path, rule_count: int) -> None:
+    planned = _planned(spark, write_rules(load(), {RULE_COUNT: rule_count}, tmp_path / "rules"))
+    plan = planned.executedPlan().toString().splitlines()
+    operators = [line.lstrip("+- ") for line in plan if line.strip() and "Scan" not in line]
+    assert len(operators) > 4
+    assert [line for line in operators if not line.startswith("*(1)")] == []
+    stages = planned.debug().codegenToSeq()
+    assert stages.size() == 1
+    assert 0 < stages.head()._3().maxMethodCodeSize() < 8000  # HotSpot's DontCompileHugeMethods
+
+
 def test_each_payment_is_parsed_once(spark: Any, settings: Settings) -> None:
     """Pushed below the projection, the filter would repeat the parser once for each use of a field."""
+    plan = _planned(spark, settings.rules).executedPlan().toString()
+    parsers = plan.split("JsonToStructsEvaluator(")[1:]
+    whole, texts = (sum(f"amount,{kind}Type" in parser for parser in parsers) for kind in ("Double", "String"))
+    assert (whole, texts) == (1, 1)  # the second is for records that do not fit
+
+
+def test_many_rules_are_named_in_the_order_of_the_file(spark: Any, tmp_path: Path) -> None:
+    above = (f"  - {{name: above-{number}, when: amount >= {1_000_000 + number}}}" for number in range(50))
+    (tmp_path / "rules.yml").write_text("\n".join(["rules:", *above, ""]))
+    settings = load({"rules": tmp_path / "rules.yml"})
+    (row,) = _decide(spark, [_payment(amount=1_000_030)], settings)
+    assert json.loads(bytes(row["value"]))["rules"] == [f"above-{number}" for number in range(31)]
+    assert _decide(spark, [_payment()], settings) == []
+
+
+def _planned(spark: Any, rules_file: Path) -> Any:
+    settings = load({"rules": rules_file})
     schema, rules = _parts(settings)
-    columns = ("key", "value", "topic", "partition", "offset", "timestamp")
-    records = spark.range(1).selectExpr(
-        "CAST(id AS STRING) AS _value", *(f"id AS _{name}" for name in columns if name != "value")
-    )
-    judged = query.judge(records, schema, rules).where("_reason IS NOT NULL OR size(_rules) > 0")
-    plan = judged._jdf.queryExecution().executedPlan().toString()
-    assert plan.count("from_json(StructField(payment_id") == 1
+    records = spark.createDataFrame(spark.sparkContext.emptyRDD(), COLUMNS)
+    return query.decide(records, schema, rules, settings)._jdf.queryExecution()
+
+
+def test_a_rule_with_a_lambda_runs_outside_the_stage(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "payment.ddl").write_text("amount DOUBLE NOT NULL, tags ARRAY<STRING>")
+    (tmp_path / "rules.yml").write_text("rules:\n  - {name: tagged, when: 'exists(tags, tag -> tag = \"hot\")'}\n")
+    settings = load({"payment_schema": tmp_path / "payment.ddl", "rules": tmp_path / "rules.yml"})
+    (flagged,) = _decide(spark, [b'{"amount": 1, "tags": ["hot"]}', b'{"amount": 2, "tags": []}'], settings)
+    assert json.loads(bytes(flagged["value"]))["rules"] == ["tagged"]
 
 
 def test_a_long_block_list_stays_out_of_the_plan(spark: Any) -> None:

@@ -1,0 +1,50 @@
+"""A call of a Java method as a column: where Spark has no expression that its generated code could hold.
+
+Spark does the same for its own functions (`StructsToJson`, which is `to_json`, becomes an `Invoke`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+def constant(jvm: Any, value: Any, name: str) -> Any:
+    """The Java object `value` of the class `name` as an expression; tasks get it serialised, with their code."""
+    return jvm.org.apache.spark.sql.catalyst.expressions.Literal(value, object_type(jvm, name))
+
+
+def call(jvm: Any, target: Any, method: str, result: Any, *arguments: Any) -> Any:
+    """The call of `method` on the expression `target` as an expression; null where an argument is.
+
+    Args:
+        result: Spark's data type of what it returns.
+        arguments: expressions.
+    """
+    seq = jvm.PythonUtils.toSeq
+    invoke = jvm.org.apache.spark.sql.catalyst.expressions.objects.Invoke
+    return invoke(target, method, result, seq(list(arguments)), seq([]), True, True, True)
+
+
+def data_type(jvm: Any, ddl: str) -> Any:
+    """Spark's data type of a DDL text: one type, or a list of columns for a struct."""
+    return jvm.org.apache.spark.sql.types.DataType.fromDDL(ddl)
+
+
+def object_type(jvm: Any, name: str) -> Any:
+    """Spark's data type of a Java object of the class `name`."""
+    return jvm.org.apache.spark.sql.types.ObjectType(jvm.java.lang.Class.forName(name))
+
+
+def expression(jvm: Any, column: Column) -> Any:
+    """The expression of a column."""
+    return jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(column._jc)
+
+
+def column(jvm: Any, java_expression: Any) -> Column:
+    """The column of an expression."""
+    from pyspark.sql.classic.column import Column
+
+    return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(java_expression))
