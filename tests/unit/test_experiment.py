@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fraud_filter.bench.plan import BenchPlan
 from fraud_filter.bench.result import RateResult, StartResult
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
@@ -28,6 +29,8 @@ def test_sizes_are_a_change_too() -> None:
     change = parse_change("partitions=8;linger_ms=5;rule_count=20")
     assert (change.sizes, change.settings) == ({"partitions": 8, "rule_count": 20}, {"linger_ms": 5})
     assert parse_change("linger_ms=5").sizes == {}
+    plan = BenchPlan(("floor",), partitions=3)
+    assert [one.plan(plan).partitions for one in (change, Change())] == [8, 3]
 
 
 def test_rules_grow_and_flag_no_other_payments(tmp_path: Path) -> None:
@@ -79,7 +82,9 @@ def _trial(change: Change, number: int, p50: float, *, lost: int = 0) -> Trial:
         duplicated=0,
         unexpected=0,
     )
-    return Trial(change, StartResult(change.name, number, (rate,), first_decision_s=9.0 + number), scrapes=7)
+    return Trial(
+        change, StartResult(change.name, number, (rate,), first_decision_s=9.0 + number), scrapes=7, partitions=2
+    )
 
 
 def test_ratios_are_taken_within_a_round() -> None:
@@ -94,7 +99,7 @@ def test_ratios_are_taken_within_a_round() -> None:
 
 
 def test_a_start_that_failed_is_told_and_leaves_the_others_their_figures() -> None:
-    failed = Trial(Change("x=1"), StartResult("x=1", 1, error="it ended"), scrapes=0)
+    failed = Trial(Change("x=1"), StartResult("x=1", 1, error="it ended"), scrapes=0, partitions=2)
     base, other = summarise([_trial(Change(), 1, 2.0, lost=3), failed])
     assert (base["lost"], base["errors"]) == (3, [])
     assert (other["p50_ms"], other["p50_ms_ratio"], other["errors"]) == (None, None, ["it ended"])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fraud_filter.bench.plan import MAX_PARTITIONS
+from fraud_filter.bench.plan import MAX_PARTITIONS, BenchPlan
 from fraud_filter.config import Settings, load
 from fraud_filter.errors import UsageError
 
@@ -31,6 +31,10 @@ class Change:
     def apply(self, settings: Settings) -> Settings:
         """The settings with the change made."""
         return settings.model_copy(update=dict(self.settings))
+
+    def plan(self, plan: BenchPlan) -> BenchPlan:
+        """The plan with the partitions that are asked for, its own otherwise."""
+        return replace(plan, partitions=self.sizes.get(PARTITIONS, plan.partitions))
 
 
 def parse_change(text: str) -> Change:

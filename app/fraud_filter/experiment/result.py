@@ -35,6 +35,7 @@ def summarise(trials: Sequence[Trial]) -> list[dict[str, Any]]:
             **_medians([one for (which, _, at), one in measured.items() if (which, at) == (name, rate)]),
             **_ratios(measured, name, rate),
             **_sums([one for (which, _, at), one in measured.items() if (which, at) == (name, rate)]),
+            "partitions": max(t.partitions for t in trials if t.change.name == name),
             "first_decision_s": median_of_known(t.start.first_decision_s for t in trials if t.change.name == name),
             "memory_mib": median_of_known(t.start.uss_mib for t in trials if t.change.name == name),
             "scrapes": sum(t.scrapes for t in trials if t.change.name == name),

@@ -13,7 +13,7 @@ from fraud_filter.bench.stage import open_stage
 from fraud_filter.bench.start import Say, Stage, Start
 from fraud_filter.config import ModeName, Settings
 from fraud_filter.embedded.processes import Child
-from fraud_filter.experiment.change import PARTITIONS, Change
+from fraud_filter.experiment.change import Change
 from fraud_filter.experiment.rule_files import write_rules
 from fraud_filter.experiment.scraper import Scraper, free_port
 
@@ -23,11 +23,12 @@ _DECIDES = ("rules", "payment_schema")
 
 @dataclass(frozen=True)
 class Trial:
-    """One start with a change. `scrapes`: how often its metrics were read."""
+    """One start with a change. `scrapes`: how often its metrics were read; `partitions`: of its input topic."""
 
     change: Change
     start: StartResult
     scrapes: int
+    partitions: int
 
 
 def run_experiment(
@@ -40,19 +41,20 @@ def run_experiment(
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
     """
     trials: list[Trial] = []
-    most = max(change.sizes.get(PARTITIONS, plan.partitions) for change in changes)
-    with open_stage(replace(plan, partitions=most), settings, say) as stage:
+    # Task slots for the most partitions; each start has the plan of its own change.
+    most = max((change.plan(plan) for change in changes), key=lambda one: one.partitions)
+    with open_stage(most, settings, say) as stage:
         for number in range(1, plan.rounds + 1):
             first = (number - 1) % len(changes)
             for change in (*changes[first:], *changes[:first]):
                 at = changes.index(change)
                 port = free_port()
                 name = f"{mode}-{at}"
-                start = Start(
-                    _sized(stage, change, f"rules-{name}-{number}"), name, number, _changed(mode, change, port)
-                )
+                sized = _sized(replace(stage, plan=change.plan(plan)), change, f"rules-{name}-{number}")
+                start = Start(sized, name, number, _changed(mode, change, port))
                 with Scraper(port) as scraper:
-                    trial = Trial(change, replace(start.run(), contender=change.name), scraper.scrapes)
+                    result = replace(start.run(), contender=change.name)
+                    trial = Trial(change, result, scraper.scrapes, sized.plan.partitions)
                 trials.append(trial)
                 say(_describe(trial))
         if not all(trial.start.ok for trial in trials):
@@ -61,12 +63,11 @@ def run_experiment(
 
 
 def _sized(stage: Stage, change: Change, folder: str) -> Stage:
-    """The stage with topics and rules of the size that is asked for; generator and audit know of them too."""
-    plan = replace(stage.plan, partitions=change.sizes.get(PARTITIONS, stage.plan.partitions))
+    """The stage with rules of the size that is asked for; generator and audit know of them too."""
     given = {name: change.settings[name] for name in _DECIDES if name in change.settings}
     settings = stage.settings.model_copy(update=given)
     rules = write_rules(settings, change.sizes, stage.workspace.path / folder)
-    return replace(stage, plan=plan, settings=settings.model_copy(update={"rules": rules}))
+    return replace(stage, settings=settings.model_copy(update={"rules": rules}))
 
 
 def _changed(mode: ModeName, change: Change, port: int) -> Contender:
