@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
+from fraud_filter.cli.console import open_console
 from fraud_filter.cli.files import docs_option, results_option
-from fraud_filter.cli.options import settings_options
+from fraud_filter.cli.options import rate_option, settings_options
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
 
@@ -21,13 +21,7 @@ _BOUNDS = ("max_offsets_per_trigger", "continuous_interval", "real_time_duration
 @click.command()
 @click.option("--modes", default="", metavar="MODE,...", help="modes to run  [all]")
 @click.option("--records", type=click.IntRange(min=1), default=2_000_000, show_default=True, help="payments that wait")
-@click.option(
-    "--rate",
-    type=click.FloatRange(min=0, min_open=True),
-    default=300.0,
-    show_default=True,
-    help="payments per second that come in meanwhile",
-)
+@rate_option(300.0, "payments per second that come in meanwhile")
 @results_option("backlog.json")
 @docs_option("docs/operations.md")
 @settings_options(*_BOUNDS)
@@ -37,8 +31,6 @@ def command(settings: Settings, modes: str, records: int, rate: float, output: P
     Runs an embedded Kafka and Spark; nothing is left running. Exit code 1: something was lost or unexpected, or a
     mode did not catch up.
     """
-    from rich.console import Console
-
     from fraud_filter.backlog.result import markdown_table, result_table, write_backlog
     from fraud_filter.backlog.run import run_backlog
     from fraud_filter.demo.plan import parse_modes
@@ -48,6 +40,6 @@ def command(settings: Settings, modes: str, records: int, rate: float, output: P
     write_backlog(output, results, {name: getattr(settings, name) for name in _BOUNDS})
     if docs:
         write_between(docs, "backlog", markdown_table(results))
-    Console(highlight=False, width=None if sys.stdout.isatty() else _LOG_WIDTH).print(result_table(results))
+    open_console(_LOG_WIDTH).print(result_table(results))
     click.echo(f"written: {output.resolve()}")
     return EXIT_OK if all(result.ok for result in results) else EXIT_FAILED

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
+from fraud_filter.cli.console import open_console
 from fraud_filter.cli.files import docs_option
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
@@ -54,8 +54,6 @@ def command(settings: Settings, contenders: str, rates: str, docs: Path | None, 
 
 
 def _run(plan: Any, settings: Settings, docs: Path | None) -> int:
-    from rich.console import Console
-
     from fraud_filter.bench.report import report_data, write_report
     from fraud_filter.bench.run import run_bench
     from fraud_filter.bench.table import markdown_results, ratio_lines, result_table
@@ -63,7 +61,7 @@ def _run(plan: Any, settings: Settings, docs: Path | None) -> int:
 
     report = run_bench(plan, settings, click.echo)
     data = report_data(report)
-    Console(highlight=False, width=None if sys.stdout.isatty() else _LOG_WIDTH).print(result_table(data["results"]))
+    open_console(_LOG_WIDTH).print(result_table(data["results"]))
     for line in ratio_lines(data["ratios"], min(plan.rates)):
         click.echo(line)
     for problem in report.problems:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
+from fraud_filter.cli.console import open_console
 from fraud_filter.errors import EXIT_OK
 
 #: Columns of the table where no terminal tells its width.
@@ -20,12 +20,10 @@ _FILE = click.Path(path_type=Path)
 @click.argument("other", type=_FILE)
 def command(one: Path, other: Path) -> int:
     """Show two bench-report.json side by side, ONE and OTHER; what differs by more than 20 % is marked."""
-    from rich.console import Console
-
     from fraud_filter.bench.compare import NOTABLE, compare, comparison_table, load_report
 
     found = compare(load_report(one), load_report(other))
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else _LOG_WIDTH)
+    console = open_console(_LOG_WIDTH)
     console.print(comparison_table(found, (str(one), str(other))))
     notable = sum(line.is_notable for line in found)
     click.echo(f"{notable} of {len(found)} figures differ by more than {NOTABLE:.0%}")

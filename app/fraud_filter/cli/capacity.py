@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
+from fraud_filter.cli.console import open_console
 from fraud_filter.cli.files import docs_option
+from fraud_filter.cli.options import rate_option
 from fraud_filter.errors import EXIT_OK
 
 #: Columns of the table where no terminal tells its width.
@@ -26,13 +27,7 @@ _COLUMNS = (
 
 @click.command()
 @click.argument("report", type=click.Path(path_type=Path), default=Path("bench-report.json"))
-@click.option(
-    "--rate",
-    type=click.FloatRange(min=0, min_open=True),
-    default=1_000_000.0,
-    show_default=True,
-    help="payments per second",
-)
+@rate_option(1_000_000.0)
 @click.option("--worker-cores", default=16, show_default=True, help="cores of a Spark worker")
 @click.option("--broker-cores", default=16, show_default=True, help="cores of a broker")
 @click.option("--replication", default=3, show_default=True, help="copies of each record in Kafka")
@@ -43,7 +38,6 @@ def command(report: Path, rate: float, docs: Path | None, **arguments: float) ->
 
     docs/scaling.md says how, and what is assumed.
     """
-    from rich.console import Console
     from rich.table import Table
 
     from fraud_filter.bench.capacity import Machines, estimate
@@ -67,5 +61,5 @@ def command(report: Path, rate: float, docs: Path | None, **arguments: float) ->
     table = Table(*_COLUMNS, title=f"{rate:,.0f} payments/s")
     for row in rows:
         table.add_row(*row)
-    Console(highlight=False, width=None if sys.stdout.isatty() else _LOG_WIDTH).print(table)
+    open_console(_LOG_WIDTH).print(table)
     return EXIT_OK

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from fraud_filter.cli.console import open_console
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
@@ -75,13 +75,11 @@ def command(
 
 
 def _run(plan: DemoPlan, settings: Settings) -> int:
-    from rich.console import Console
-
     from fraud_filter.demo.report import write_report
     from fraud_filter.demo.run import run_demo
     from fraud_filter.demo.table import result_table
 
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else _LOG_WIDTH)
+    console = open_console(_LOG_WIDTH)
     report = run_demo(plan, settings, console)
     console.print(result_table(report.results, console.width))
     for problem in report.problems:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import get_args
 
 import click
 
+from fraud_filter.cli.console import open_console
 from fraud_filter.cli.files import results_option
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import ModeName, Settings
@@ -48,8 +48,6 @@ def command(
     input topic, rule_count=200 and blocked_ids=1000000 for the rules. Runs an embedded Kafka and Spark; nothing is left
     running. Exit code 1: something was lost or unexpected, or a start failed.
     """
-    from rich.console import Console
-
     from fraud_filter.bench.plan import BenchPlan, parse_rates
     from fraud_filter.experiment.change import parse_changes
     from fraud_filter.experiment.result import result_table, summarise
@@ -67,6 +65,6 @@ def command(
     trials = run_experiment(mode, parse_changes(changes), plan, settings, click.echo)
     results = summarise(trials)
     output.write_text(json.dumps({"mode": mode, "results": results}, indent=2) + "\n", encoding="utf-8")
-    Console(highlight=False, width=None if sys.stdout.isatty() else _LOG_WIDTH).print(result_table(results))
+    open_console(_LOG_WIDTH).print(result_table(results))
     click.echo(f"written: {output.resolve()}")
     return EXIT_OK if all(trial.start.ok for trial in trials) else EXIT_FAILED

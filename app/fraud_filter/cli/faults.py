@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
+from fraud_filter.cli.console import open_console
 from fraud_filter.cli.files import docs_option, results_option
+from fraud_filter.cli.options import rate_option
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
 
 #: Columns of the table where no terminal tells its width.
@@ -17,9 +18,7 @@ _LOG_WIDTH = 180
 @click.command()
 @click.option("--only", default="", metavar="NAME,...", help="faults to put in  [all]")
 @click.option("--modes", default="", metavar="MODE,...", help="execution modes, in this order  [all]")
-@click.option(
-    "--rate", type=click.FloatRange(min=0, min_open=True), default=300.0, show_default=True, help="payments per second"
-)
+@rate_option(300.0)
 @click.option(
     "--seconds", type=click.FloatRange(min=0), default=10.0, show_default=True, help="under load before each fault"
 )
@@ -35,8 +34,6 @@ def command(
     Brings up a Compose stack of its own beside a running one; nothing of it is left. Exit code 1: something was lost
     or unexpected, or decisions did not come back in time. Duplicates are counted, and are no fault.
     """
-    from rich.console import Console
-
     from fraud_filter.demo.plan import parse_modes
     from fraud_filter.faults.catalogue import FAULTS, choose
     from fraud_filter.faults.result import Outcome, markdown_table, result_table, write_outcomes
@@ -55,7 +52,7 @@ def command(
         for outcome in Run(stage, seconds).each(faults, wanted):
             results.append(outcome)
             items = write_outcomes(output, results, add=add)
-    Console(highlight=False, width=None if sys.stdout.isatty() else _LOG_WIDTH).print(result_table(results))
+    open_console(_LOG_WIDTH).print(result_table(results))
     if docs:
         write_between(docs, "faults", markdown_table(items, [fault.name for fault in FAULTS]))
     click.echo(f"written: {output.resolve()}")

@@ -1,4 +1,4 @@
-"""Command-line options made from the settings, so that names, types and help exist once, in `config`."""
+"""Command-line options that several verbs have; those of settings are made from them, so that names exist once."""
 
 from __future__ import annotations
 
@@ -42,6 +42,13 @@ def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[...
         return command
 
     return decorate
+
+
+def rate_option(default: float, what: str = "payments per second") -> Callable[..., Any]:
+    """`--rate`: a number above 0, in `what`."""
+    return click.option(
+        "--rate", type=click.FloatRange(min=0, min_open=True), default=default, show_default=True, help=what
+    )
 
 
 def _help(name: str, field: FieldInfo) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
-import sys
 from pathlib import Path
 
 import click
 
+from fraud_filter.cli.console import open_console
 from fraud_filter.cli.files import results_option
+from fraud_filter.cli.options import rate_option
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
 
 _LOG_WIDTH = 180
@@ -24,9 +25,7 @@ _LOG_WIDTH = 180
     metavar="MODE,...",
     help="execution modes, each for an equal share of the time, by a switch on the same checkpoint",
 )
-@click.option(
-    "--rate", type=click.FloatRange(min=0, min_open=True), default=300.0, show_default=True, help="payments per second"
-)
+@rate_option(300.0)
 @results_option("soak.json")
 def command(minutes: float, seed: int | None, modes: str, rate: float, output: Path) -> int:
     """Let the stack run under load with faults at random times, audit all of it, and look for growth.
@@ -34,8 +33,6 @@ def command(minutes: float, seed: int | None, modes: str, rate: float, output: P
     Brings up a Compose stack of its own beside a running one; nothing of it is left. Exit code 1: something was lost
     or unexpected, a fault was not recovered from, or memory, threads or open files of a process grow.
     """
-    from rich.console import Console
-
     from fraud_filter.demo.plan import parse_modes
     from fraud_filter.faults.stage import open_stage
     from fraud_filter.soak.run import soak
@@ -46,7 +43,7 @@ def command(minutes: float, seed: int | None, modes: str, rate: float, output: P
     with open_stage(wanted[0], rate, click.echo) as stage:
         result = soak(stage, wanted, minutes=minutes, seed=drawn, rate=rate)
     result.write(output)
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else _LOG_WIDTH)
+    console = open_console(_LOG_WIDTH)
     for table in result.tables():
         console.print(table)
     found = result.audit

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
+from fraud_filter.cli.console import open_console
 from fraud_filter.cli.files import docs_option, results_option
-from fraud_filter.cli.options import settings_options
+from fraud_filter.cli.options import rate_option, settings_options
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
 
@@ -25,9 +25,7 @@ _LOG_WIDTH = 160
     show_default=True,
     help="how the old mode is stopped: by SIGTERM, or by SIGKILL of all its processes",
 )
-@click.option(
-    "--rate", type=click.FloatRange(min=0, min_open=True), default=300.0, show_default=True, help="payments per second"
-)
+@rate_option(300.0)
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0),
@@ -47,8 +45,6 @@ def command(
     Runs an embedded Kafka and Spark; nothing is left running. Exit code 1: something was lost or unexpected, or a
     mode did not start. Duplicates are counted, and are no fault.
     """
-    from rich.console import Console
-
     from fraud_filter.tables import write_between
     from fraud_filter.transitions.result import StopKind, markdown_table, result_table, write_transitions
     from fraud_filter.transitions.route import order_changes, parse_changes
@@ -60,6 +56,6 @@ def command(
     items = write_transitions(output, results, add=add)
     if docs:
         write_between(docs, "transitions", markdown_table(items))
-    Console(highlight=False, width=None if sys.stdout.isatty() else _LOG_WIDTH).print(result_table(results))
+    open_console(_LOG_WIDTH).print(result_table(results))
     click.echo(f"written: {output.resolve()}")
     return EXIT_OK if all(result.ok for result in results) else EXIT_FAILED
