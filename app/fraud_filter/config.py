@@ -148,7 +148,7 @@ class Settings(BaseSettings):
         0, ge=0, description="micro-batch modes: most records in one batch; 0 is no limit"
     )
     continuous_fetch_max_wait_ms: int = Field(
-        1, ge=1, le=60_000, description="continuous: kafka.fetch.max.wait.ms of the source"
+        1, ge=0, le=60_000, description="continuous: kafka.fetch.max.wait.ms of the source"
     )
     max_record_bytes: int = Field(
         1_048_576,

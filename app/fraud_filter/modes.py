@@ -23,7 +23,6 @@ KNOBS = (
     "linger_ms",
 )
 
-
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 #: Continuous Processing, "Supported Queries": only map-like operations.
@@ -48,9 +47,8 @@ class Mode:
     `sends_progress`: Spark reports its progress to listeners. `timely_commits`: commits come at intervals whatever
     the load, so that one that stays away is a fault also while records flow. `skips_removed`: with failOnDataLoss off
     Spark's reader goes on after records that are gone (the one of real-time mode fails on them all the same).
-    `operators` are the logical operators
-    that the mode runs, None for all of them. `engine_guarantee` is the processing guarantee; into Kafka every mode
-    delivers at-least-once.
+    `operators` are the logical operators that the mode runs, None for all of them. `engine_guarantee` is the
+    processing guarantee; into Kafka every mode delivers at-least-once.
     """
 
     name: ModeName

@@ -37,20 +37,21 @@ def result_table(results: Sequence[Mapping[str, Any]]) -> Table:
 def markdown_results(results: Sequence[Mapping[str, Any]]) -> str:
     """The same for the documentation, a line for each contender: latency and cost at all rates, and what was lost."""
     rates = sorted({result["rate"] for result in results})
+    ends = list(dict.fromkeys((rates[0], rates[-1])))
     columns = [
         "contender",
         *(f"{name}, ms at {rate:,.0f}/s" for rate in rates for name in ("p50", "p99")),
-        *(f"CPU s/1,000 at {rate:,.0f}/s" for rate in rates[:1] + rates[1:][-1:]),
+        *(f"CPU s/1,000 at {rate:,.0f}/s" for rate in ends),
         "lost",
     ]
     rows = []
     for name in dict.fromkeys(result["mode"] for result in results):
         mine = {result["rate"]: result for result in results if result["mode"] == name}
-        of_rates = [mine.get(rate, {}) for rate in rates]
+        at = {rate: mine.get(rate, {}) for rate in rates}
         rows.append([
             f"`{name}`",
-            *(rounded(one.get(figure)) for one in of_rates for figure in ("p50_ms", "p99_ms")),
-            *(rounded(one.get("cpu_s_per_1000")) for one in of_rates[:1] + of_rates[1:][-1:]),
+            *(rounded(one.get(figure)) for one in at.values() for figure in ("p50_ms", "p99_ms")),
+            *(rounded(at[rate].get("cpu_s_per_1000")) for rate in ends),
             format_number(sum(one["lost"] or 0 for one in mine.values())),
         ])  # fmt: skip
     return markdown(columns, rows)
