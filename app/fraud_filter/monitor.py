@@ -14,14 +14,16 @@ from fraud_filter.errors import FraudFilterError
 from fraud_filter.executor_metrics import ExecutorMetrics
 from fraud_filter.filter_metrics import FilterMetrics, State
 from fraud_filter.metrics import MetricsServer, Registry
+from fraud_filter.modes import Mode
 from fraud_filter.offsets import find_input_bounds, first_offsets, open_consumer
 from fraud_filter.preflight import Inputs
-from fraud_filter.progress import CheckpointReader, Offsets, Progress, listener
+from fraud_filter.progress import CheckpointReader, EventReader, Offsets, Progress, ProgressReader
 from fraud_filter.pulse import PulseReader
 from fraud_filter.watchdog import Verdict, Watchdog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 _log = logging.getLogger(__name__)
 _LOOK_S = 1.0
@@ -67,7 +69,6 @@ class Monitor:
         self._lock = threading.Lock()
         self._newest: Progress | None = None
         self._watch: _Watch | None = None
-        self._listened: SparkSession | None = None
         self._told: tuple[str, float] = ("", 0.0)
         self._lost: dict[tuple[int, int], int] = {}
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
@@ -97,25 +98,14 @@ class Monitor:
             self.metrics.count_lost(max(end - before, 0))
             self._lost[number, start] = max(end, before)
 
-    def listen(self, spark: SparkSession, inputs: Inputs) -> None:
-        """Asks for the progress events of the query that is about to start.
-
-        Before its start: none is missed, and no event calls back while Spark is still being asked for them.
-        """
-        if self._settings.monitoring and inputs.mode.sends_progress and self._listened is not spark:
-            spark.streams.addListener(listener(self._report, self._settings.input_topic))
-            self._listened = spark  # a session's listeners outlive its queries
-
-    def watch(self, spark: SparkSession, inputs: Inputs, alarm: Callable[[Verdict], None]) -> None:
+    def watch(
+        self, spark: SparkSession, query: StreamingQuery, inputs: Inputs, alarm: Callable[[Verdict], None]
+    ) -> None:
         """Begins to watch a query that was just started over `inputs`."""
         settings, mode = self._settings, inputs.mode
         if not settings.monitoring:
             self.set_state("running")
             return
-        reader = None
-        if not mode.sends_progress:
-            begin = None if self._newest else self._first_offsets()
-            reader = CheckpointReader(spark, settings.checkpoint, settings.input_topic, self._newest, begin)
         watchdog = Watchdog(
             partitions=inputs.partitions,
             mode=mode,
@@ -125,7 +115,8 @@ class Monitor:
             now=time.monotonic(),
         )
         with self._lock:
-            self._watch = _Watch(PulseReader(spark, reader, self._report).start(), watchdog, alarm)
+            pulse = PulseReader(spark, self._reader(spark, query, mode), self._report).start()
+            self._watch = _Watch(pulse, watchdog, alarm)
         self.set_state("running")
         self.metrics.set_up(True, True)
 
@@ -144,6 +135,13 @@ class Monitor:
         if self._server:
             self._thread.join(_LOOK_S * 5)
             self._server.stop()
+
+    def _reader(self, spark: SparkSession, query: StreamingQuery, mode: Mode) -> ProgressReader:
+        settings = self._settings
+        if mode.sends_progress:
+            return EventReader(query, settings.input_topic, self._newest)
+        begin = None if self._newest else self._first_offsets()
+        return CheckpointReader(spark, settings.checkpoint, settings.input_topic, self._newest, begin)
 
     def _report(self, progress: Progress) -> None:
         with self._lock:

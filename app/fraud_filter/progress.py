@@ -1,4 +1,4 @@
-"""What a running query has done: listener events and epoch commits become `Progress`. Spark's types stop here.
+"""What a running query has done: progress events and epoch commits become `Progress`. Spark's types stop here.
 
 Micro-batch, async-progress and real-time mode send progress events (real-time at batch ends only). Continuous mode
 sends none at all (SPARK-23887); there the epochs that the driver commits to the checkpoint say the same.
@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.listener import StreamingQueryListener
+    from pyspark.sql.streaming.query import StreamingQuery
 
 Offsets = dict[int, int]
-Report = Callable[["Progress"], None]
 
 
 @dataclass(frozen=True)
@@ -37,26 +36,6 @@ class Progress:
     at: float
     rows_per_second: float | None = None
     durations_s: dict[str, float] = field(default_factory=dict)
-
-
-def listener(report: Report, topic: str) -> StreamingQueryListener:
-    """A listener that reports each progress event of a query that reads `topic`."""
-    from pyspark.sql.streaming.listener import StreamingQueryListener
-
-    class _Listener(StreamingQueryListener):
-        def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's interface
-            pass
-
-        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-            report(from_event(json.loads(event.progress.json), topic))
-
-        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-            pass
-
-        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-            pass
-
-    return _Listener()
 
 
 def from_event(event: dict[str, Any], topic: str) -> Progress:
@@ -81,6 +60,43 @@ def _offsets(value: Any, topic: str) -> Offsets:
         return {}
     by_partition = value.get(topic)
     return {int(number): int(at) for number, at in by_partition.items()} if isinstance(by_partition, dict) else {}
+
+
+class ProgressReader(Protocol):
+    """Where progress can be had."""
+
+    def newest(self) -> Progress | None:
+        """The newest finished batch or epoch; None when there is none. `rows` counts from the last call."""
+
+
+class EventReader:
+    """Reads the progress events that Spark keeps for a query: the last hundred.
+
+    They are asked for, and no listener is told: a listener in Python has Java call back, and while the first event did
+    so, a call in the other direction hung once in some hundred starts.
+    """
+
+    def __init__(self, query: StreamingQuery, topic: str, last: Progress | None = None) -> None:
+        """`last`: what is known already."""
+        self._query: Any = query
+        self._topic = topic
+        self._last = last
+
+    def newest(self) -> Progress | None:
+        """The newest finished batch; None when there is none. `rows` counts from the last call."""
+        newer = list(self._newer())
+        if newer:
+            self._last = replace(newer[0], rows=sum(each.rows for each in newer))
+        return self._last
+
+    def _newer(self) -> Iterator[Progress]:
+        """Those that are not known yet, the newest first."""
+        recent = self._query._jsq.recentProgress()
+        for index in reversed(range(len(recent))):
+            event = recent[index]
+            if self._last and int(event.batchId()) <= self._last.number:
+                return
+            yield from_event(json.loads(event.json()), self._topic)
 
 
 class CheckpointReader:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fraud_filter.executors import Executor, read_executors
-from fraud_filter.progress import CheckpointReader, Report
+from fraud_filter.progress import Progress, ProgressReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _log = logging.getLogger(__name__)
 _LOOK_S = 1.0
+#: How long the end of a query waits for the last look.
+_LAST_LOOK_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,8 @@ class Pulse:
 class PulseReader:
     """Asks Java for the pulse until `stop`, or until Java is gone."""
 
-    def __init__(self, spark: SparkSession, reader: CheckpointReader | None, report: Report) -> None:
-        """`reader` is for modes without progress events: its commits go to `report`."""
+    def __init__(self, spark: SparkSession, reader: ProgressReader, report: Callable[[Progress], None]) -> None:
+        """`report` is told the progress that `reader` finds."""
         self.newest: Pulse | None = None
         self._spark = spark
         self._reader = reader
@@ -53,13 +55,16 @@ class PulseReader:
         return self
 
     def stop(self) -> None:
-        """Ends it; a thread that hangs in Java is left to Java's end."""
+        """Ends it, after a last look; a thread that hangs in Java is left to Java's end."""
         self._stop.set()
+        self._thread.join(_LAST_LOOK_S)
 
     def _run(self) -> None:
         from py4j.protocol import Py4JNetworkError
 
-        while not self._stop.wait(_LOOK_S):
+        is_last = False
+        while not is_last:
+            is_last = self._stop.wait(_LOOK_S)
             try:
                 self._look()
             except (Py4JNetworkError, OSError):
@@ -70,10 +75,9 @@ class PulseReader:
     def _look(self) -> None:
         from py4j.protocol import Py4JError, Py4JNetworkError
 
-        if self._reader is not None:
-            newest = self._reader.newest()
-            if newest:
-                self._report(newest)
+        newest = self._reader.newest()
+        if newest:
+            self._report(newest)
         executors = read_executors(self._spark)
         try:
             self._records = _records(self._spark)

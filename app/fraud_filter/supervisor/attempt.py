@@ -131,7 +131,6 @@ class Attempt:
             self._pass_losses(spark)
             if self.stop.requested:
                 return None
-            self.monitor.listen(spark, inputs)
             query = _start_query(spark, inputs, settings)
         self.monitor.metrics.set_slots(inputs.partitions if inputs.mode.holds_tasks else 0, slots)
         _log.info(
@@ -173,7 +172,7 @@ class Attempt:
     def _follow(self, java: Java, spark: SparkSession, query: StreamingQuery, inputs: preflight.Inputs) -> None:
         """Returns when somebody wishes to stop; the main thread makes no call here that could hang."""
         ending = Ending(query, self.settings, holds_tasks=inputs.mode.holds_tasks)
-        self.monitor.watch(spark, inputs, ending.alarm)
+        self.monitor.watch(spark, query, inputs, ending.alarm)
         if self.on_start:
             self.on_start(query)
         error = ending.wait(java, self.stop)
