@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from fraud_filter.config import Settings
 from fraud_filter.metrics import MetricsServer, Registry
 from fraud_filter.probe import Probe
+from fraud_filter.stop_signals import stop_event
 from fraud_filter.tally import ProbeSnapshot
 
 #: How soon the end of the reading thread is noticed, in seconds.
@@ -38,7 +37,7 @@ def run_probe(
     probe = Probe(settings, registry, from_beginning=from_beginning)
     server = MetricsServer(registry, settings.metrics_host, settings.probe_port, "probe_port")
     try:
-        with _stop_event() as stop, probe:
+        with stop_event() as stop, probe:
             say(
                 f"event=probe_started mode={settings.mode} metrics=http://{settings.metrics_host}:{server.port}/metrics"
             )
@@ -81,15 +80,3 @@ def _line(event: str, settings: Settings, figures: ProbeSnapshot, interval_s: fl
     latencies = ("p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms")
     parts |= {name: str(getattr(figures, name)) for name in (*counts, *latencies) if getattr(figures, name) is not None}
     return " ".join(f"{name}={value}" for name, value in parts.items())
-
-
-@contextmanager
-def _stop_event() -> Iterator[threading.Event]:
-    """An event that SIGTERM and SIGINT set, instead of ending the program."""
-    stop = threading.Event()
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

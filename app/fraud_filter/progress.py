@@ -72,8 +72,8 @@ class ProgressReader(Protocol):
 class EventReader:
     """Reads the progress events that Spark keeps for a query: the last hundred.
 
-    They are asked for, and no listener is told: a listener in Python has Java call back, and while the first event did
-    so, a call in the other direction hung once in some hundred starts.
+    They are asked for, and no listener is told: for a listener in Python Java calls back with each event, which is then
+    taken apart by dozens of calls in the other direction.
     """
 
     def __init__(self, query: StreamingQuery, topic: str, last: Progress | None = None) -> None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import secrets
-import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -16,6 +13,7 @@ import click
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
+from fraud_filter.stop_signals import stop_event
 
 if TYPE_CHECKING:
     from fraud_filter.generator.pace import Pace
@@ -64,8 +62,6 @@ def command(settings: Settings, count: int | None, seconds: float | None, report
     """
     from fraud_filter.generator.sender import Sender
 
-    stop = threading.Event()
-    _stop_on_signals(stop)
     if report is not None:
         _check_writable(report)
     make_source = _made if arguments["replay"] is None else _replayed
@@ -73,7 +69,7 @@ def command(settings: Settings, count: int | None, seconds: float | None, report
     offset_s = _or(arguments["clock_offset"], 0.0)
     sender = Sender(settings, source, count=count, seconds=seconds, clock_offset_s=offset_s)
     click.echo(f"writing to {settings.input_topic} at {settings.kafka_bootstrap_servers}", err=True)
-    with _served(settings, sender):
+    with stop_event() as stop, _served(settings, sender):
         result = sender.run(stop)
     click.echo(result.text())
     if report is not None:
@@ -171,11 +167,3 @@ def _check_writable(report: Path) -> None:
         report.open("a").close()
     except OSError as error:
         raise UsageError(f"--report {report} can't be written: {error.strerror}") from None
-
-
-def _stop_on_signals(stop: threading.Event) -> None:
-    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        stop.set()
-
-    signal.signal(signal.SIGINT, handle)
-    signal.signal(signal.SIGTERM, handle)

@@ -37,7 +37,8 @@ class Ending:
         self._query = query
         self._settings = settings
         self._holds_tasks = holds_tasks
-        self._errors: queue.SimpleQueue[FraudFilterError] = queue.SimpleQueue()
+        # No SimpleQueue: its `get` waits for ever where a signal handler outlasts its timeout (Python 3.11).
+        self._errors: queue.Queue[FraudFilterError] = queue.Queue()
         threading.Thread(target=self._await_end, name="query-end", daemon=True).start()
 
     def alarm(self, verdict: Verdict) -> None:

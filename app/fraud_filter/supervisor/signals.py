@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import psutil
 
 from fraud_filter.errors import EXIT_FAILED
+from fraud_filter.stop_signals import on_stop_signals
 
 _log = logging.getLogger(__name__)
 #: Beyond the clean stop's own time: for what should end by itself once Java is gone.
@@ -34,8 +35,8 @@ class Stop:
         """Whether somebody wished to stop."""
         return self.event.is_set()
 
-    def request(self, number: int, _frame: object = None) -> None:
-        """Signal handler; further signals change nothing."""
+    def request(self, number: int) -> None:
+        """The first wish counts; further signals change nothing."""
         if self.requested:
             return
         self.signal = signal.Signals(number).name
@@ -67,13 +68,11 @@ class Stop:
 def stop_on_signals(timeout_s: float) -> Iterator[Stop]:
     """Handles SIGTERM and SIGINT while the block runs; to be used in the main thread."""
     stop = Stop(timeout_s)
-    previous = {number: signal.signal(number, stop.request) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield stop
+        with on_stop_signals(stop.request):
+            yield stop
     finally:
         stop.close()
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 def _end_all() -> None:

@@ -1,0 +1,42 @@
+"""SIGTERM and SIGINT as the wish to stop, told outside of signal handlers."""
+
+from __future__ import annotations
+
+import queue
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_NUMBERS = (signal.SIGTERM, signal.SIGINT)
+
+
+@contextmanager
+def on_stop_signals(act: Callable[[int], None]) -> Iterator[None]:
+    """Within the block `act` is called with the number of each such signal, in a thread. Use it in the main thread.
+
+    A handler runs in the main thread wherever that is: also where it holds the lock of the very event that the handler
+    would set. `SimpleQueue.put` is made for handlers (Python's documentation of `queue`).
+    """
+    received: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+
+    def tell() -> None:
+        for number in iter(received.get, None):
+            act(number)
+
+    threading.Thread(target=tell, name="stop-signals", daemon=True).start()
+    before = {number: signal.signal(number, lambda which, _frame: received.put(which)) for number in _NUMBERS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        received.put(None)
+
+
+@contextmanager
+def stop_event() -> Iterator[threading.Event]:
+    """An event that these signals set, instead of ending the program."""
+    stop = threading.Event()
+    with on_stop_signals(lambda _number: stop.set()):
+        yield stop
