@@ -30,7 +30,7 @@ def test_a_signal_is_told_and_its_handler_is_restored(number: signal.Signals) ->
 
 def test_a_signal_comes_through_while_the_main_thread_holds_the_event_s_lock() -> None:
     with stop_event() as stop:
-        with stop._cond:  # as `wait` does for an instant
+        with cast("Any", stop)._cond:  # as `wait` does for an instant
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(0.1)
         assert stop.wait(10)
