@@ -35,32 +35,36 @@ def test_a_java_that_hangs_at_a_stop_leaves_its_threads_in_the_log(java_home: Pa
 
 
 #: In a program of its own: one Java a program.
-_TELLS_ITS_COLLECTOR = """
+_TELLS_ITS_OPTIONS = """
 import sys
 from fraud_filter import session
 from fraud_filter.config import load
 
 gateway = session.launch(load({"spark_master": "local[1]", "spark_conf": sys.argv[1]}))
-beans = gateway.jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
-print(*sorted(bean.getName() for bean in beans), sep=",")
+management = gateway.jvm.java.lang.management.ManagementFactory
+collectors = sorted(bean.getName() for bean in management.getGarbageCollectorMXBeans())
+machine = gateway.jvm.java.lang.Class.forName("com.sun.management.HotSpotDiagnosticMXBean")
+diagnostic = management.getPlatformMXBean(machine)
+print(*collectors, diagnostic.getVMOption("Tier3BackEdgeThreshold").getValue(), sep=",")
 gateway.shutdown()
 gateway.proc.stdin.close()
 """
 
 
 @pytest.mark.parametrize(
-    ("conf", "collectors"),
+    ("conf", "options"),
     [
-        ({}, "Copy,MarkSweepCompact"),
-        ({"spark.driver.defaultJavaOptions": "-XX:+UseParallelGC"}, "PS MarkSweep,PS Scavenge"),
-        ({"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}, "PS MarkSweep,PS Scavenge"),
+        ({}, "Copy,MarkSweepCompact,1000"),
+        ({"spark.driver.defaultJavaOptions": "-XX:+UseParallelGC"}, "PS MarkSweep,PS Scavenge,60000"),
+        ({"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}, "PS MarkSweep,PS Scavenge,1000"),
+        ({"spark.driver.extraJavaOptions": "-XX:Tier3BackEdgeThreshold=5"}, "Copy,MarkSweepCompact,5"),
     ],
 )
-def test_the_collector_is_the_one_that_pauses_least_here_or_the_users(
+def test_collector_and_compiler_are_set_for_latency_or_by_the_user(
     java_home: Path,  # noqa: ARG001 - it is there
     conf: dict[str, str],
-    collectors: str,
+    options: str,
 ) -> None:
-    argv = [sys.executable, "-c", _TELLS_ITS_COLLECTOR, json.dumps(conf)]
+    argv = [sys.executable, "-c", _TELLS_ITS_OPTIONS, json.dumps(conf)]
     ran = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
-    assert ran.stdout.splitlines()[-1:] == [collectors], ran.stderr
+    assert ran.stdout.splitlines()[-1:] == [options], ran.stderr
