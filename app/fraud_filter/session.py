@@ -41,10 +41,10 @@ _FILTER_CONF = {
 }
 #: The query's loop is entered once and runs for minutes. HotSpot compiles a running loop after 60,000 rounds, and well
 #: after 40,000 more: that is a quarter of an hour at 100 payments/s.
-_EARLY_COMPILER = "-XX:Tier3BackEdgeThreshold=1000 -XX:Tier4BackEdgeThreshold=2000"
+EARLY_COMPILER = "-XX:Tier3BackEdgeThreshold=1000 -XX:Tier4BackEdgeThreshold=2000"
 #: Java's default collector works beside the query's threads; this one only while they pause, for a few milliseconds at
 #: the heaps of a query without state. A user's own choice wins.
-_COLLECTOR = "-XX:+UseSerialGC"
+COLLECTOR = "-XX:+UseSerialGC"
 
 
 def start(settings: Settings, mode: Mode | None = None) -> SparkSession:
@@ -156,8 +156,8 @@ def _default_java_options(settings: Settings) -> dict[str, str]:
     for side in ("driver", "executor"):
         own = settings.spark_conf.get(f"spark.{side}.extraJavaOptions", "")
         # Java does not start when two collectors are named.
-        collector = () if "GC" in own else (_COLLECTOR,)
-        options[f"spark.{side}.defaultJavaOptions"] = " ".join((_EARLY_COMPILER, *collector))
+        collector = () if "GC" in own else (COLLECTOR,)
+        options[f"spark.{side}.defaultJavaOptions"] = " ".join((EARLY_COMPILER, *collector))
     return options
 
 

@@ -13,6 +13,7 @@ from fraud_filter.embedded.jars import LOCK_NAME, resolve_jars
 from fraud_filter.embedded.processes import Child
 from fraud_filter.rules import load_rules
 from fraud_filter.schema import load_schema
+from fraud_filter.session import COLLECTOR, EARLY_COMPILER
 
 _HERE = Path(__file__).parent
 _VENV = HOME / ".venv-flink"
@@ -73,6 +74,7 @@ def program(launch: Launch) -> Child:
     file.write_text(json.dumps(job, indent=1), encoding="utf-8")
     env = {
         "JAVA_HOME": str(launch.java_home),
+        "JDK_JAVA_OPTIONS": f"{EARLY_COMPILER} {COLLECTOR}",  # as the filter's
         "FLINK_LOG_DIR": str(folder),
         "PYTHONUNBUFFERED": "1",
     }
