@@ -5,7 +5,6 @@ Everything here is a column expression that Spark compiles; no Python runs per r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -72,7 +71,7 @@ def judge(records: DataFrame, schema: PaymentSchema, rules: RuleSet) -> DataFram
         that match) and `_is_flagged` (whether there are such).
     """
     parsed = records.select("*", _parse(f"{schema.ddl}, `{_CORRUPT}` STRING").alias("_payment"))
-    parsed = parsed.select("*", _parse_again(schema).alias("_texts")).select("*", _wrong(schema).alias("_wrong"))
+    parsed = parsed.select("*", _parse_again(schema).alias("_texts")).select("*", _wrong().alias("_wrong"))
     payment = (F.col(f"_payment.`{field.name}`").alias(field.name) for field in schema.fields)
     named = parsed.select(*records.columns, _reject_reason(schema).alias("_reason"), *payment)
     matched = _matched_rules(rules)
@@ -99,19 +98,17 @@ def _parse_again(schema: PaymentSchema) -> Column:
     return F.when(F.col(f"_payment.{_CORRUPT}").isNotNull(), _parse(ddl))
 
 
-def _wrong(schema: PaymentSchema) -> Column:
+def _wrong() -> Column:
     """Names of fields that have a value of another type; null for the records that fit, empty for what is no JSON."""
-    names = [field.name for field in schema.fields]
-    is_wrong = (F.col(f"_payment.`{name}`").isNull() & F.col(f"_texts.`{name}`").isNotNull() for name in names)
-    wrong = _names(zip(names, is_wrong, strict=True))
-    return F.when(F.col("_texts").isNotNull(), wrong)
+    return F.when(F.col("_texts").isNotNull(), _names(F.array_except(_given("_texts"), _given("_payment"))))
 
 
 def _reject_reason(schema: PaymentSchema) -> Column:
     """Why a record can't be judged, or null."""
-    absent = {name: F.col(f"_payment.`{name}`").isNull() for name in schema.required}
-    missing = _names(absent.items())
-    is_missing = reduce(lambda one, other: one | other, absent.values(), F.lit(False))
+    required = F.array(*map(F.lit, schema.required)).cast("ARRAY<STRING>")
+    missing = _names(F.array_except(required, _given("_payment")))
+    absent = (F.col(f"_payment.`{name}`").isNull() for name in schema.required)
+    is_missing = reduce(lambda one, other: one | other, absent, F.lit(False))
     return (
         F.when(F.col("_payment").isNull(), F.lit(layout.REASON_EMPTY))
         .when(
@@ -126,6 +123,11 @@ def _reject_reason(schema: PaymentSchema) -> Column:
     )
 
 
+def _given(struct: str) -> Column:
+    """Names of the fields of a struct that are not null. Its code is as long for many fields as for one."""
+    return F.json_object_keys(F.to_json(struct))
+
+
 def _matched_rules(rules: RuleSet) -> list[Column]:
     """The names of the rules that match, as an array for each group of rules."""
     names = [F.when(rule_column(rule), F.lit(rule.name)) for rule in rules.rules]
@@ -135,9 +137,8 @@ def _matched_rules(rules: RuleSet) -> list[Column]:
     return [F.array_except(F.array(*group), no_name) for group in groups]
 
 
-def _names(conditions: Iterable[tuple[str, Column]]) -> Column:
-    """The names whose condition holds, separated by commas."""
-    return F.concat_ws(",", *(F.when(condition, F.lit(name)) for name, condition in conditions))
+def _names(names: Column) -> Column:
+    return F.array_join(names, ",")
 
 
 def _flagged_json(schema: PaymentSchema) -> Column:

@@ -38,6 +38,9 @@ _FILTER_CONF = {
     # HotSpot never compiles a longer method (in bytes; -XX:+DontCompileHugeMethods). A stage of generated code that
     # would need one runs as single operators instead, whose code Spark cuts into shorter ones.
     "spark.sql.codegen.hugeMethodLimit": "8000",
+    # Most fields of an operator, those within structs too, with which Spark generates a stage: a payment of 49 fields
+    # is beyond its default of 100. The length of its methods is limit enough.
+    "spark.sql.codegen.maxFields": "1000",
 }
 #: The query's loop is entered once and runs for minutes. HotSpot compiles a running loop after 60,000 rounds, and well
 #: after 40,000 more: that is a quarter of an hour at 100 payments/s.

@@ -153,9 +153,14 @@ def test_a_schema_may_require_nothing(spark: Any, tmp_path: Path) -> None:
     assert json.loads(bytes(flagged["value"])) == {"amount": 61.0, "rules": ["large"]}
 
 
-@pytest.mark.parametrize("rule_count", [6, 200])
-def test_the_query_is_one_stage_of_code_that_java_compiles(spark: Any, tmp_path: Path, rule_count: int) -> None:
-    planned = _planned(spark, write_rules(load(), {RULE_COUNT: rule_count}, tmp_path / "rules"))
+@pytest.mark.parametrize(("rule_count", "more_fields"), [(6, 0), (200, 0), (6, 50)])
+def test_the_query_is_one_stage_of_code_that_java_compiles(
+    spark: Any, tmp_path: Path, rule_count: int, more_fields: int
+) -> None:
+    schema = tmp_path / "payment.ddl"
+    fields = (f"more_{number} {('STRING', 'DOUBLE', 'TIMESTAMP')[number % 3]}" for number in range(more_fields))
+    schema.write_text(", ".join([load().payment_schema.read_text().strip().rstrip(","), *fields]))
+    planned = _planned(spark, write_rules(load(), {RULE_COUNT: rule_count}, tmp_path / "rules"), schema)
     plan = planned.executedPlan().toString().splitlines()
     operators = [line.lstrip("+- ") for line in plan if line.strip() and "Scan" not in line]
     assert len(operators) > 4
@@ -182,8 +187,8 @@ def test_many_rules_are_named_in_the_order_of_the_file(spark: Any, tmp_path: Pat
     assert _decide(spark, [_payment()], settings) == []
 
 
-def _planned(spark: Any, rules_file: Path) -> Any:
-    settings = load({"rules": rules_file})
+def _planned(spark: Any, rules_file: Path, schema_file: Path | None = None) -> Any:
+    settings = load({"rules": rules_file, "payment_schema": schema_file or load().payment_schema})
     schema, rules = _parts(settings)
     records = spark.createDataFrame(spark.sparkContext.emptyRDD(), COLUMNS)
     return query.decide(records, schema, rules, settings)._jdf.queryExecution()
