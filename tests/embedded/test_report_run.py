@@ -70,6 +70,8 @@ class Recording:
                     assert running.pid is not None
                     os.killpg(running.pid, signal.SIGKILL)
                     self._wait('up{job="fraud-filter"}', 0, probe)
+                else:  # commits are looked for each second
+                    self._wait(f'count(fraud_filter_consumer_lag_records{{mode="{mode}"}})', 2, running)
             if crash:
                 with self.program(mode, "run") as again:
                     self._wait(FLAGGED % mode, 2 * SENT[0], again)

@@ -62,18 +62,19 @@ def command(settings: Settings, count: int | None, seconds: float | None, report
     """
     from fraud_filter.generator.sender import Sender
 
-    if report is not None:
-        _check_writable(report)
-    make_source = _made if arguments["replay"] is None else _replayed
-    source = make_source(settings, seconds, arguments)
-    offset_s = _or(arguments["clock_offset"], 0.0)
-    sender = Sender(settings, source, count=count, seconds=seconds, clock_offset_s=offset_s)
-    click.echo(f"writing to {settings.input_topic} at {settings.kafka_bootstrap_servers}", err=True)
-    with stop_event() as stop, _served(settings, sender):
-        result = sender.run(stop)
-    click.echo(result.text())
-    if report is not None:
-        result.write(report)
+    with stop_event() as stop:
+        if report is not None:
+            _check_writable(report)
+        make_source = _made if arguments["replay"] is None else _replayed
+        source = make_source(settings, seconds, arguments)
+        offset_s = _or(arguments["clock_offset"], 0.0)
+        sender = Sender(settings, source, count=count, seconds=seconds, clock_offset_s=offset_s)
+        click.echo(f"writing to {settings.input_topic} at {settings.kafka_bootstrap_servers}", err=True)
+        with _served(settings, sender):
+            result = sender.run(stop)
+        click.echo(result.text())
+        if report is not None:
+            result.write(report)
     return EXIT_FAILED if result.failed else EXIT_OK
 
 
