@@ -44,7 +44,7 @@ class Mode:
     `holds_tasks`: one task per input partition runs for ever, so each partition needs a task slot of its own.
     `reads_added`: Spark soon reads partitions that are added to the topic, without a restart (continuous mode
     reconfigures itself at an epoch's end; real-time mode would wait for a batch's end, minutes later).
-    `sends_progress`: Spark reports its progress to listeners. `timely_commits`: commits come at intervals whatever
+    `sends_progress`: Spark makes progress events of the query. `timely_commits`: commits come at intervals whatever
     the load, so that one that stays away is a fault also while records flow. `skips_removed`: with failOnDataLoss off
     Spark's reader goes on after records that are gone (the one of real-time mode fails on them all the same).
     `operators` are the logical operators that the mode runs, None for all of them. `engine_guarantee` is the

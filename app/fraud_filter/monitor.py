@@ -114,9 +114,9 @@ class Monitor:
             heartbeat_s=_HEARTBEAT_S if mode.name == "real-time" else None,
             now=time.monotonic(),
         )
+        reader = self._reader(spark, query, mode)  # asks Kafka and the checkpoint: not while others wait for the lock
         with self._lock:
-            pulse = PulseReader(spark, self._reader(spark, query, mode), self._report).start()
-            self._watch = _Watch(pulse, watchdog, alarm)
+            self._watch = _Watch(PulseReader(spark, reader, self._report).start(), watchdog, alarm)
         self.set_state("running")
         self.metrics.set_up(True, True)
 
