@@ -150,6 +150,12 @@ class Settings(BaseSettings):
     continuous_fetch_max_wait_ms: int = Field(
         1, ge=0, le=60_000, description="continuous: kafka.fetch.max.wait.ms of the source"
     )
+    continuous_max_poll_records: int = Field(
+        500,
+        ge=1,
+        le=1_000_000,
+        description="continuous: kafka.max.poll.records of the source; 1 is fastest, for few payments a partition",
+    )
     max_record_bytes: int = Field(
         1_048_576,
         ge=1,

@@ -19,6 +19,7 @@ KNOBS = (
     "async_progress_interval_ms",
     "continuous_interval",
     "continuous_fetch_max_wait_ms",
+    "continuous_max_poll_records",
     "real_time_duration",
     "linger_ms",
 )
@@ -133,6 +134,7 @@ MODES: dict[ModeName, Mode] = {
             # long-polling fetch already blocks: a record would wait for its successor.
             source_options=lambda settings: {
                 "kafka.fetch.max.wait.ms": str(settings.continuous_fetch_max_wait_ms),
+                "kafka.max.poll.records": str(settings.continuous_max_poll_records),
             },
             session_conf=_light_logs,
         ),

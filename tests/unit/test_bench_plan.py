@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from fraud_filter.bench.contenders import REGISTRY, available
@@ -29,6 +31,12 @@ def test_each_round_begins_with_another_contender() -> None:
 def test_the_lowest_rate_is_measured_three_times_as_long() -> None:
     plan = BenchPlan(contenders=("floor",), rates=(100, 1000), seconds=30)
     assert (plan.seconds_at(100), plan.seconds_at(1000)) == (30, 10)
+
+
+def test_a_contender_runs_at_the_rates_that_it_is_meant_for() -> None:
+    plan = BenchPlan(contenders=("floor",), rates=(100, 1000, 5000), seconds=30).within(2000)
+    assert (plan.rates, plan.warmup_rate, plan.seconds_at(100)) == ((100, 1000), 2000, 30)
+    assert plan.within(math.inf) == plan
 
 
 def test_rates_run_in_ascending_order() -> None:

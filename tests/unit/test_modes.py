@@ -26,7 +26,12 @@ def test_triggers_follow_the_settings() -> None:
 
 def test_the_knobs_of_each_mode_reach_the_query_and_the_source() -> None:
     settings = load(
-        {"async_progress_interval_ms": 250, "max_offsets_per_trigger": 9, "continuous_fetch_max_wait_ms": 3}
+        {
+            "async_progress_interval_ms": 250,
+            "max_offsets_per_trigger": 9,
+            "continuous_fetch_max_wait_ms": 3,
+            "continuous_max_poll_records": 1,
+        }
     )
     assert MODES["async-progress"].query_options(settings) == {
         "asyncProgressTrackingEnabled": "true",
@@ -34,7 +39,10 @@ def test_the_knobs_of_each_mode_reach_the_query_and_the_source() -> None:
     }
     assert MODES["micro-batch"].source_options(settings) == {"maxOffsetsPerTrigger": "9"}
     assert MODES["async-progress"].source_options(settings) == {"maxOffsetsPerTrigger": "9"}
-    assert MODES["continuous"].source_options(settings) == {"kafka.fetch.max.wait.ms": "3"}
+    assert MODES["continuous"].source_options(settings) == {
+        "kafka.fetch.max.wait.ms": "3",
+        "kafka.max.poll.records": "1",
+    }
     assert MODES["real-time"].source_options(settings) == {}
 
 

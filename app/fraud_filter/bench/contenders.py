@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from confluent_kafka import libversion
 
 from fraud_filter.bench.flink import program as flink
 from fraud_filter.bench.launch import Launch
-from fraud_filter.bench.names import FLINK, FLOOR, MODE_NAMES
+from fraud_filter.bench.names import FLINK, FLOOR, SINGLE
 from fraud_filter.config import ModeName
 from fraud_filter.embedded.processes import Child
 from fraud_filter.embedded.programs import environment, filter_program
@@ -25,17 +26,20 @@ class Contender:
     """A program that reads the input topic and writes the two output topics, as the filter does.
 
     `program` gives it, not started yet; `versions` what it adds to the versions of the report; `lacks` the sentence
-    that says what must be done before it can run here, empty when nothing.
+    that says what must be done before it can run here, empty when nothing. `most_per_partition` are the payments per
+    second of one partition that it is meant for; it is not run at higher rates.
     """
 
     program: Callable[[Launch], Child]
     versions: Callable[[], dict[str, str]] = dict
     lacks: Callable[[], str] = str
+    most_per_partition: float = math.inf
 
 
-def _mode(mode: ModeName, launch: Launch) -> Child:
+def _mode(mode: ModeName, launch: Launch, **changes: int) -> Child:
     names = {"checkpoint": f"{launch.name}-checkpoint", "log": f"{launch.name}.log"}
-    return filter_program(launch.settings, mode, launch.start, launch.workspace, launch.java_home, **names)
+    settings = launch.settings.model_copy(update=changes)
+    return filter_program(settings, mode, launch.start, launch.workspace, launch.java_home, **names)
 
 
 def _floor(launch: Launch) -> Child:
@@ -50,7 +54,11 @@ def _floor_versions() -> dict[str, str]:
 
 
 REGISTRY: dict[str, Contender] = {
-    **{mode: Contender(partial(_mode, mode)) for mode in MODE_NAMES},
+    "micro-batch": Contender(partial(_mode, "micro-batch")),
+    "async-progress": Contender(partial(_mode, "async-progress")),
+    "continuous": Contender(partial(_mode, "continuous")),
+    SINGLE: Contender(partial(_mode, "continuous", continuous_max_poll_records=1), most_per_partition=1000),
+    "real-time": Contender(partial(_mode, "real-time")),
     FLOOR: Contender(_floor, _floor_versions),
     FLINK: Contender(flink.program, flink.versions, flink.lacks),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fraud_filter.bench.names import CONTENDERS
@@ -57,6 +57,11 @@ class BenchPlan:
                 )
         if self.seconds < 3:
             raise UsageError(f"argument --seconds: {self.seconds:g} is not accepted: give 3 or more")
+
+    def within(self, most: float) -> BenchPlan:
+        """The same plan without the rates above `most` payments per second, and with a warm-up that is not, either."""
+        rates = tuple(rate for rate in self.rates if rate <= most)
+        return replace(self, rates=rates, warmup_rate=min(self.warmup_rate, most))
 
     def seconds_at(self, rate: float) -> float:
         """The seconds that are measured at a rate."""

@@ -69,9 +69,9 @@ class Start:
 
     def __init__(self, stage: Stage, name: str, number: int, contender: Contender | None = None) -> None:
         self._stage = stage
-        self._plan = stage.plan
         self._name = name
         self._contender = contender or REGISTRY[name]
+        self._plan = stage.plan.within(self._contender.most_per_partition * stage.plan.partitions)
         self._round = number
         self._label = f"{name}-{number}"
         # Topics of its own: the audit and the read-back then read nothing of the others.
