@@ -152,6 +152,7 @@ def test_the_same_results_give_the_same_plot() -> None:
 
 
 def test_every_mode_has_a_colour_and_a_marker_of_its_own() -> None:
-    assert list(COLOURS) == list(MARKERS) == [*ALL_MODES, "floor", "flink"]
+    assert list(COLOURS) == list(MARKERS)
+    assert set(ALL_MODES) < set(COLOURS)
     assert len(set(COLOURS.values())) == len(set(MARKERS.values())) == len(COLOURS)
     assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in COLOURS.values())
