@@ -22,6 +22,7 @@ from outputs import Outputs
 from running import Stage, create_topic
 
 TopicMaker = Callable[..., str]
+StageMaker = Callable[[Path], Stage]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -90,15 +91,26 @@ def spark(java_home: Path) -> Iterator[Any]:  # noqa: ARG001 - Java must be ther
 
 
 @pytest.fixture
-def stage(broker: Broker, topics: TopicMaker, tmp_path: Path) -> Stage:
-    """Topics and a checkpoint of the test's own; the topics are set up as `kafka/topics.yml` says."""
-    shipped = {spec.name: spec.config for spec in load_topics(load())}
-    names = (
-        topics("payments", **shipped["payments"]),
-        topics("flagged", **shipped["payments.flagged"]),
-        topics("rejected", partitions=1, **shipped["payments.rejected"]),
-    )
-    return Stage(broker.address, *names, directory=tmp_path)
+def new_stage(broker: Broker, topics: TopicMaker) -> StageMaker:
+    """Makes a stage in a directory: topics of its own, set up as `kafka/topics.yml` says, and a checkpoint."""
+
+    def make(directory: Path) -> Stage:
+        shipped = {spec.name: spec.config for spec in load_topics(load())}
+        names = (
+            topics("payments", **shipped["payments"]),
+            topics("flagged", **shipped["payments.flagged"]),
+            topics("rejected", partitions=1, **shipped["payments.rejected"]),
+        )
+        directory.mkdir(exist_ok=True)
+        return Stage(broker.address, *names, directory=directory)
+
+    return make
+
+
+@pytest.fixture
+def stage(new_stage: StageMaker, tmp_path: Path) -> Stage:
+    """Topics and a checkpoint of the test's own."""
+    return new_stage(tmp_path)
 
 
 @pytest.fixture

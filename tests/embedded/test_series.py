@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-import pytest
 import requests
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
@@ -21,6 +21,11 @@ MODES = get_args(ModeName)
 SHORTEST = "5 seconds"
 #: Spark measures the phases of a batch; continuous mode has none, and there is no other source of them.
 OF_BATCHES_ONLY = {"fraud_filter_phase_duration_seconds"}
+
+
+#: Type and label names of each series.
+Shape = dict[str, tuple[str, tuple[str, ...]]]
+StageMaker = Callable[[Path], Stage]
 
 
 @dataclass(frozen=True)
@@ -42,20 +47,9 @@ class Page:
         samples = [sample for family in self.families() for sample in family.samples if sample.name == name]
         return {sample.labels.get("partition", ""): sample.value for sample in samples}
 
-    def shape(self) -> dict[str, tuple[str, tuple[str, ...]]]:
+    def shape(self) -> Shape:
         """Type and label names of every series."""
         return {s.name: (family.type, tuple(sorted(s.labels))) for family in self.families() for s in family.samples}
-
-
-@pytest.fixture
-def page() -> Page:
-    return Page(*free_ports(1))
-
-
-@pytest.fixture(scope="module")
-def shapes() -> dict[str, dict[str, tuple[str, tuple[str, ...]]]]:
-    """Of the modes that have run, for the last test."""
-    return {}
 
 
 def committed_in_checkpoint(checkpoint: Path, topic: str) -> dict[str, float]:
@@ -65,10 +59,9 @@ def committed_in_checkpoint(checkpoint: Path, topic: str) -> dict[str, float]:
     return {partition: float(offset) for partition, offset in json.loads(entry)[topic].items()}
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_the_series_move_in_every_mode(
-    stage: Stage, page: Page, shapes: dict[str, dict[str, tuple[str, tuple[str, ...]]]], mode: str
-) -> None:
+def shape_of(stage: Stage, mode: ModeName) -> Shape:
+    """What the mode serves, once the figures of a few payments are in it."""
+    page = Page(*free_ports(1))
     with stage.run(mode=mode, metrics_port=str(page.port), real_time_duration=SHORTEST) as program:
         wait_until(lambda: page.values("fraud_filter_up") == {"": 1.0}, "the query runs", program)
         places = stage.send((f"c{n}", payment(f"p{n}", 5000 + n)) for n in range(40))
@@ -79,20 +72,21 @@ def test_the_series_move_in_every_mode(
         wait_until(
             lambda: bool(page.values("fraud_filter_executor_peak_memory_bytes")), "an executor's heartbeat", program
         )
-        assert page.values("fraud_filter_latest_offset") == sent
-        assert set(page.values("fraud_filter_consumer_lag_records").values()) == {0.0}
-        assert page.values("fraud_filter_input_records_total")[""] == len(places)
-        assert page.values("fraud_filter_commits_total")[""] >= 1
-        assert time.time() - page.values("fraud_filter_last_progress_timestamp_seconds")[""] < 30
-        assert page.values("fraud_filter_healthy") == {"": 1.0}
+        assert page.values("fraud_filter_latest_offset") == sent, mode
+        assert set(page.values("fraud_filter_consumer_lag_records").values()) == {0.0}, mode
+        assert page.values("fraud_filter_input_records_total")[""] == len(places), mode
+        assert page.values("fraud_filter_commits_total")[""] >= 1, mode
+        assert time.time() - page.values("fraud_filter_last_progress_timestamp_seconds")[""] < 30, mode
+        assert page.values("fraud_filter_healthy") == {"": 1.0}, mode
         if mode in ("continuous", "micro-batch"):
-            assert committed_in_checkpoint(stage.directory / "checkpoint", stage.input) == sent
-        shapes[mode] = page.shape()
+            assert committed_in_checkpoint(stage.directory / "checkpoint", stage.input) == sent, mode
+        shape = page.shape()
         assert program.stop(30) == 0, program.tail()
+    return shape
 
 
-def test_the_modes_serve_the_same_series(shapes: dict[str, dict[str, tuple[str, tuple[str, ...]]]]) -> None:
-    assert set(shapes) == set(MODES)
+def test_the_same_series_move_in_every_mode(new_stage: StageMaker, tmp_path: Path) -> None:
+    shapes = {mode: shape_of(new_stage(tmp_path / mode), mode) for mode in MODES}
     common = {
         mode: {name: series for name, series in shape.items() if name not in OF_BATCHES_ONLY}
         for mode, shape in shapes.items()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,9 @@ _LOOK_S = 1.0
 
 def main(file: Path) -> None:
     """Starts the job, and cancels it when told so; exits with 1 when it has ended by itself."""
-    stopping = threading.Event()
+    told: list[int] = []  # no event: a handler that sets one may run where its lock is held
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
+        signal.signal(number, lambda which, _frame: told.append(which))
     job: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     configuration = Configuration()
     for name, value in job["settings"].items():
@@ -32,7 +32,8 @@ def main(file: Path) -> None:
     for table in job["tables"]:
         environment.execute_sql(table)
     client = environment.execute_sql(job["statement"]).get_job_client()
-    while not stopping.wait(_LOOK_S):
+    while not told:
+        time.sleep(_LOOK_S)
         status = client.get_job_status().result()
         if status.name in ("FAILED", "FAILING", "CANCELED", "FINISHED"):
             client.get_job_execution_result().result()  # raises what it failed of
