@@ -53,11 +53,14 @@ def _floor_versions() -> dict[str, str]:
     return {"confluent_kafka": metadata.version("confluent-kafka"), "librdkafka": libversion()[0]}
 
 
+#: Nothing waits behind a fetch then, so that it may be held as long as Kafka's consumers do by default.
+_ONE_RECORD_A_POLL = {"continuous_max_poll_records": 1, "continuous_fetch_max_wait_ms": 500}
+
 REGISTRY: dict[str, Contender] = {
     "micro-batch": Contender(partial(_mode, "micro-batch")),
     "async-progress": Contender(partial(_mode, "async-progress")),
     "continuous": Contender(partial(_mode, "continuous")),
-    SINGLE: Contender(partial(_mode, "continuous", continuous_max_poll_records=1), most_per_partition=1000),
+    SINGLE: Contender(partial(_mode, "continuous", **_ONE_RECORD_A_POLL), most_per_partition=1000),
     "real-time": Contender(partial(_mode, "real-time")),
     FLOOR: Contender(_floor, _floor_versions),
     FLINK: Contender(flink.program, flink.versions, flink.lacks),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -29,13 +29,13 @@ _POINTS = 200
 
 
 def percentiles(starts: Sequence[StartResult], results: Results, rate: float) -> Figure | None:
-    """Latency by percentile at one rate, all rounds together; None when nothing was measured."""
+    """Latency by percentile at one rate, at each percentile the rounds' median; None when nothing was measured."""
     curves = []
     for result in results:
-        counts = _all_rounds(starts, result["mode"], rate)
-        if result["rate"] == rate and counts:
+        rounds = _rounds(starts, result["mode"], rate)
+        if result["rate"] == rate and rounds:
             text = f"p50 {rounded(result['p50_ms'])} · p99 {rounded(result['p99_ms'])} ms"
-            curves.append(_curve(result["mode"], counts, text))
+            curves.append(_curve(result["mode"], rounds, text))
     return percentile_figure(curves)
 
 
@@ -96,30 +96,27 @@ def cost(results: Results) -> Figure | None:
     return figure
 
 
-def _all_rounds(starts: Sequence[StartResult], name: str, rate: float) -> Counter[int]:
-    counts: Counter[int] = Counter()
-    for start in starts:
-        for one in start.rates:
-            if start.contender == name and one.rate == rate:
-                counts.update(one.append_ms)
-    return counts
+def _rounds(starts: Sequence[StartResult], name: str, rate: float) -> list[Mapping[int, int]]:
+    """Latencies by whole milliseconds of each round in which there were any."""
+    mine = [one for start in starts if start.contender == name for one in start.rates if one.rate == rate]
+    return [one.append_ms for one in mine if one.append_ms]
 
 
-def _curve(name: str, counts: Counter[int], text: str) -> Curve:
-    total = sum(counts.values())
-    end = position(1 - 0.5 / total)
+def _curve(name: str, rounds: Sequence[Mapping[int, int]], text: str) -> Curve:
+    fewest = min(sum(counts.values()) for counts in rounds)
+    end = position(1 - 0.5 / fewest)
     places = np.linspace(0, end, _POINTS).tolist()
     shares = [share / 100 for share in PERCENTILES.values() if position(share / 100) <= end]
     return Curve(
         name,
-        (places, [_at(counts, 1 - 10**-place) for place in places]),
-        ([position(share) for share in shares], [_at(counts, share) for share in shares]),
+        (places, [_at(rounds, 1 - 10**-place) for place in places]),
+        ([position(share) for share in shares], [_at(rounds, share) for share in shares]),
         text,
     )
 
 
-def _at(counts: Counter[int], share: float) -> float:
-    return drawn(grouped_percentile(counts, share * 100) or 0)
+def _at(rounds: Sequence[Mapping[int, int]], share: float) -> float:
+    return drawn(statistics.median(grouped_percentile(counts, share * 100) or 0 for counts in rounds))
 
 
 def _by_contender(results: Results) -> dict[str, list[Mapping[str, Any]]]:
