@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
@@ -36,7 +36,7 @@ class Contender:
     most_per_partition: float = math.inf
 
 
-def _mode(mode: ModeName, launch: Launch, **changes: int) -> Child:
+def _mode(mode: ModeName, launch: Launch, changes: Mapping[str, int] | None = None) -> Child:
     names = {"checkpoint": f"{launch.name}-checkpoint", "log": f"{launch.name}.log"}
     settings = launch.settings.model_copy(update=changes)
     return filter_program(settings, mode, launch.start, launch.workspace, launch.java_home, **names)
@@ -60,7 +60,7 @@ REGISTRY: dict[str, Contender] = {
     "micro-batch": Contender(partial(_mode, "micro-batch")),
     "async-progress": Contender(partial(_mode, "async-progress")),
     "continuous": Contender(partial(_mode, "continuous")),
-    SINGLE: Contender(partial(_mode, "continuous", **_ONE_RECORD_A_POLL), most_per_partition=1000),
+    SINGLE: Contender(partial(_mode, "continuous", changes=_ONE_RECORD_A_POLL), most_per_partition=1000),
     "real-time": Contender(partial(_mode, "real-time")),
     FLOOR: Contender(_floor, _floor_versions),
     FLINK: Contender(flink.program, flink.versions, flink.lacks),
