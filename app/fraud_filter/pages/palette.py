@@ -10,7 +10,7 @@ COLOURS: Mapping[str, str] = {
     "micro-batch": "#d55e00",
     "async-progress": "#b8548f",
     "continuous": "#0072b2",
-    "continuous-single": "#56b4e9",
+    "continuous-single": "#3a93c8",
     "real-time": "#009e73",
     "floor": "#5f6b76",
     "flink": "#7b5ea7",
