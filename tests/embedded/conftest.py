@@ -19,10 +19,9 @@ from fraud_filter.embedded.processes import stop_signals
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.topics import load_topics
 from outputs import Outputs
-from running import Stage, create_topic
+from running import Stage, StageMaker, create_topic
 
 TopicMaker = Callable[..., str]
-StageMaker = Callable[[Path], Stage]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -109,6 +109,9 @@ class Stage:
         return found
 
 
+StageMaker = Callable[[Path], Stage]
+
+
 def free_ports(count: int) -> list[int]:
     """Ports that nothing listens on at the moment."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]

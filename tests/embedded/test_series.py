@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -14,7 +13,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from fraud_filter.config import ModeName
-from running import Stage, free_ports, payment, wait_until
+from running import Stage, StageMaker, free_ports, payment, wait_until
 
 MODES = get_args(ModeName)
 #: A batch of real-time mode must end within the test.
@@ -25,7 +24,6 @@ OF_BATCHES_ONLY = {"fraud_filter_phase_duration_seconds"}
 
 #: Type and label names of each series.
 Shape = dict[str, tuple[str, tuple[str, ...]]]
-StageMaker = Callable[[Path], Stage]
 
 
 @dataclass(frozen=True)

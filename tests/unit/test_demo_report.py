@@ -152,7 +152,8 @@ def test_the_same_results_give_the_same_plot() -> None:
 
 
 def test_every_mode_has_a_colour_and_a_marker_of_its_own() -> None:
-    assert list(COLOURS) == list(MARKERS)
-    assert set(ALL_MODES) < set(COLOURS)
+    batches, others = ["micro-batch", "async-progress"], ["floor", "flink"]
+    assert list(COLOURS) == list(MARKERS) == [*batches, "continuous", "continuous-single", "real-time", *others]
+    assert [name for name in COLOURS if name in ALL_MODES] == list(ALL_MODES)
     assert len(set(COLOURS.values())) == len(set(MARKERS.values())) == len(COLOURS)
     assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in COLOURS.values())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocat
 from fraud_filter.bench.names import CONTENDERS
 from fraud_filter.bench.percentiles import PERCENTILES, grouped_percentile
 from fraud_filter.bench.result import StartResult
+from fraud_filter.bench.summary import median_of_known
 from fraud_filter.bench.table import rounded
 from fraud_filter.latency import Second
 from fraud_filter.pages.palette import COLOURS, MARKERS
@@ -116,7 +116,7 @@ def _curve(name: str, rounds: Sequence[Mapping[int, int]], text: str) -> Curve:
 
 
 def _at(rounds: Sequence[Mapping[int, int]], share: float) -> float:
-    return drawn(statistics.median(grouped_percentile(counts, share * 100) or 0 for counts in rounds))
+    return drawn(median_of_known(grouped_percentile(counts, share * 100) for counts in rounds) or 0)
 
 
 def _by_contender(results: Results) -> dict[str, list[Mapping[str, Any]]]:

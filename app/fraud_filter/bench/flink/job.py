@@ -6,9 +6,10 @@ The argument is a JSON file: `settings` of Flink, `tables` to declare, and the `
 from __future__ import annotations
 
 import json
+import os
+import select
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,12 @@ _LOOK_S = 1.0
 
 def main(file: Path) -> None:
     """Starts the job, and cancels it when told so; exits with 1 when it has ended by itself."""
-    told: list[int] = []  # no event: a handler that sets one may run where its lock is held
+    # A pipe and no event: a handler that sets one may run where its lock is held.
+    told, telling = os.pipe()
+    os.set_blocking(telling, False)
+    signal.set_wakeup_fd(telling)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda which, _frame: told.append(which))
+        signal.signal(number, lambda *_: None)
     job: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     configuration = Configuration()
     for name, value in job["settings"].items():
@@ -32,8 +36,7 @@ def main(file: Path) -> None:
     for table in job["tables"]:
         environment.execute_sql(table)
     client = environment.execute_sql(job["statement"]).get_job_client()
-    while not told:
-        time.sleep(_LOOK_S)
+    while not select.select([told], [], [], _LOOK_S)[0]:
         status = client.get_job_status().result()
         if status.name in ("FAILED", "FAILING", "CANCELED", "FINISHED"):
             client.get_job_execution_result().result()  # raises what it failed of
