@@ -33,9 +33,10 @@ class AuditResult:
 
     `payments` were read; `expected` of them should be flagged and `rejected_expected` rejected. `written` flagged
     records belong to them, copies too; `rejected` payments have a rejected record. `lost` should have been flagged or
-    rejected and were not. `duplicated` counts extra copies (records). `unexpected` counts records that should not be
-    there: flagged or rejected without cause, with other rules, key, fields or bytes than the payment's, or without
-    readable source headers. `reject_reasons` counts the expected rejected records by their own reason.
+    rejected and were not; `undecided` of these come after the last decision of their partition, so that a filter that
+    lags may still have them to decide. `duplicated` counts extra copies (records). `unexpected` counts records that
+    should not be there: flagged or rejected without cause, with other rules, key, fields or bytes than the payment's,
+    or without readable source headers. `reject_reasons` counts the expected rejected records by their own reason.
     """
 
     start: dict[int, int]
@@ -44,6 +45,7 @@ class AuditResult:
     expected: int
     written: int
     lost: int
+    undecided: int
     duplicated: int
     unexpected: int
     rejected: int
@@ -110,6 +112,7 @@ def audit(
         expected=ledger.expected[FLAGGED],
         written=ledger.written,
         lost=ledger.close(),
+        undecided=ledger.undecided,
         duplicated=ledger.duplicated,
         unexpected=ledger.unexpected,
         rejected=ledger.rejected,

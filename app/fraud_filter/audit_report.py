@@ -42,3 +42,10 @@ def print_audit(result: AuditResult, settings: Settings, console: Console | None
             console.print(f"{kind}: {where}: {finding.reason}", markup=False)
     verdict = "nothing lost, nothing unexpected" if result.ok else "the output is not what it should be"
     console.print(f"{verdict} ({result.took_s:.1f} s)", markup=False)
+    if result.undecided:
+        console.print(
+            f"{result.undecided:,} of the {result.lost:,} lost come after the last decision of their partition. Where "
+            "the filter lags it may have them still to decide: audit again later, or with a longer --settle, or with "
+            "--to up to the committed offsets.",
+            markup=False,
+        )

@@ -47,6 +47,12 @@ class _Partition:
         zeros = [np.zeros(size, kind) for kind in (np.uint8, np.uint32, np.uint32, np.uint8, np.uint8)]
         return cls(start, *zeros)
 
+    @property
+    def last_decided(self) -> int:
+        """The highest offset of which a record was seen; the one before `start` where none was."""
+        seen = np.flatnonzero((self.flagged > 0) | (self.rejected > 0))
+        return self.start + (int(seen[-1]) if len(seen) else -1)
+
 
 class Ledger:
     """Books for the offsets `start` to before `end` of each partition; first `expect` all, then `see` all."""
@@ -62,7 +68,7 @@ class Ledger:
         self._hashes = array("I")
         self._limit = examples
         self.expected: Counter[int] = Counter()
-        self.written = self.duplicated = self.unexpected = 0
+        self.written = self.duplicated = self.unexpected = self.undecided = 0
         self.reject_reasons: Counter[str] = Counter()
         self.examples: dict[str, list[Finding]] = {"lost": [], "duplicated": [], "unexpected": []}
 
@@ -132,10 +138,14 @@ class Ledger:
         return sum(int(np.count_nonzero(book.rejected)) for book in self._partitions.values())
 
     def close(self) -> int:
-        """Counts what is missing, flagged and rejected, and keeps examples of it."""
-        lost = 0
+        """Counts what is missing, flagged and rejected, and keeps examples of it.
+
+        `undecided` becomes the number of those that come after the last decision of their partition.
+        """
+        lost, last = 0, {partition: book.last_decided for partition, book in self._partitions.items()}
         for finding in self._missing():
             lost += 1
+            self.undecided += finding.offset > last[finding.partition]
             self._example("lost", finding)
         return lost
 

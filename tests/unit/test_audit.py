@@ -71,6 +71,17 @@ def test_what_is_missing_is_lost_flagged_and_rejected_alike(ledger: Ledger) -> N
         Finding(0, 13, "should be rejected as malformed-json"),
         Finding(0, 15, "should be flagged by large, night"),
     ]
+    assert ledger.undecided == 3
+
+
+def test_what_is_missing_before_the_last_decision_is_no_longer_to_be_decided(ledger: Ledger) -> None:
+    ledger.see_flagged(source(10), b"k", FIELDS, ("large",))
+    ledger.see_rejected(source(13, "malformed-json"), b"k", b"bad")
+    assert (ledger.close(), ledger.undecided) == (2, 1)  # 11 and 15, and 15 alone
+
+
+def test_without_any_decision_all_may_be_to_come(ledger: Ledger) -> None:
+    assert (ledger.close(), ledger.undecided) == (4, 4)
 
 
 def test_copies_are_duplicates_and_no_fault(ledger: Ledger) -> None:
@@ -237,9 +248,10 @@ def test_an_unreachable_broker_is_a_usage_error() -> None:
 
 def _result(**changes: Any) -> AuditResult:
     plain: dict[str, Any] = {
-        "start": {0: 0}, "end": {0: 5}, "payments": 5, "expected": 2, "written": 2, "lost": 0, "duplicated": 0,
-        "unexpected": 0, "rejected": 1, "rejected_expected": 1, "reject_reasons": {"malformed-json": 1},
-        "examples": {"lost": (), "duplicated": (), "unexpected": ()}, "took_s": 0.1,
+        "start": {0: 0}, "end": {0: 5}, "payments": 5, "expected": 2, "written": 2, "lost": 0, "undecided": 0,
+        "duplicated": 0, "unexpected": 0, "rejected": 1, "rejected_expected": 1,
+        "reject_reasons": {"malformed-json": 1}, "examples": {"lost": (), "duplicated": (), "unexpected": ()},
+        "took_s": 0.1,
     }  # fmt: skip
     return AuditResult(**(plain | changes))
 
@@ -264,6 +276,12 @@ def test_the_report_shows_counts_examples_and_verdict() -> None:
     assert "1,234" in text
     assert "lost: partition 0, offset 3: should be flagged by [x]" in text
     assert "the output is not what it should be" in text
+    assert "still to decide" not in text
+
+
+def test_a_filter_that_may_lag_is_told_from_a_loss() -> None:
+    text = " ".join(_printed(_result(lost=1234, undecided=1200)).split())
+    assert "1,200 of the 1,234 lost come after the last decision of their partition" in text
 
 
 def test_nothing_to_audit_is_said() -> None:
