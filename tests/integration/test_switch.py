@@ -8,7 +8,7 @@ import pytest
 
 from deployed import Deployed
 from fraud_filter.compose import env_file
-from test_restart import audited
+from test_restart import audited, committed_past_the_end
 from waiting import wait_until
 
 DECIDED = "fraud_filter_flagged_records_total"
@@ -50,7 +50,8 @@ def test_switch_moves_to_a_mode_that_runs_on_the_cluster(stack: Deployed, mode: 
 
 
 def test_nothing_was_lost_on_the_way(stack: Deployed, tmp_path: Path) -> None:
-    assert audited(stack, tmp_path / "audit.json")["payments"] > 0
+    committed = committed_past_the_end(stack)
+    assert audited(stack, tmp_path / "audit.json", committed)["payments"] == sum(committed.values()) > 0
 
 
 def test_a_switch_that_was_killed_is_completed_by_the_next(stack: Deployed) -> None:
