@@ -15,6 +15,7 @@ from fraud_filter.embedded.processes import Child, stop_signals
 from fraud_filter.embedded.programs import generator_program, on_this_machine
 from fraud_filter.embedded.sampler import Sampler
 from fraud_filter.embedded.supplies import get_supplies
+from fraud_filter.embedded.waiting import wait_until
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.input_topic import InputTopic, open_input, records_between
@@ -31,7 +32,6 @@ _WRITE_S_PER_1000 = 2.0
 _CATCH_UP_S_PER_1000 = 2.0
 #: How long decisions may be under way when the audit looks.
 _SETTLE_S = 3.0
-_TICK_S = 0.25
 #: The generator of the live load is stopped; this is its limit should nobody do so.
 _LIMIT_S = 24 * 3600
 #: More than any machine sends: the backlog is written as fast as can be.
@@ -104,7 +104,7 @@ def _run(scene: _Scene, mode: ModeName, say: Say) -> CatchUp:
             generator.stop()
             end = scene.topic.end_offsets()
             scene.topic.mark_end()
-            _await(lambda: probe.has_passed(end), _START_S, run.child, (scene.broker,))
+            wait_until(lambda: probe.has_passed(end), _START_S, _late(run.child), (scene.broker, run.child))
             if run.stop("clean") != 0:
                 raise FraudFilterError(f"{run.child.name} did not stop cleanly: exit code {run.child.returncode}")
         found = audit(own, start=start, end=end, settle_s=_SETTLE_S)
@@ -118,19 +118,13 @@ def _run(scene: _Scene, mode: ModeName, say: Say) -> CatchUp:
 
 def _catch_up(result: CatchUp, child: Child, probe: Probe, waiting: dict[int, int], others: Sequence[Child]) -> CatchUp:
     """Waits for the first decision, then until the payments before the offsets `waiting` are decided."""
-    began = time.monotonic()
-    _await(lambda: bool(probe.snapshot().source_offsets), _START_S, child, others)
+    programs, began = (*others, child), time.monotonic()
+    wait_until(lambda: bool(probe.snapshot().source_offsets), _START_S, f"{child.name} decided nothing", programs)
     first = time.monotonic()
     timeout_s = 60 + result.records / 1000 * _CATCH_UP_S_PER_1000
-    _await(lambda: probe.has_passed(waiting), timeout_s, child, others)
+    wait_until(lambda: probe.has_passed(waiting), timeout_s, _late(child), programs)
     return replace(result, start_s=round(first - began, 1), seconds=round(time.monotonic() - first, 1))
 
 
-def _await(holds: Callable[[], bool], timeout_s: float, child: Child, others: Sequence[Child]) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        for each in (*others, child):
-            each.raise_if_dead()
-        if time.monotonic() > deadline:
-            raise FraudFilterError(f"{child.name} had not decided all payments after {timeout_s:.0f} s")
-        time.sleep(_TICK_S)
+def _late(child: Child) -> str:
+    return f"{child.name} did not decide all payments"

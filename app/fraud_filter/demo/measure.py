@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from fraud_filter.demo.programs import filter_program, generator_program
 from fraud_filter.demo.result import ModeResult, second_between
 from fraud_filter.demo.wording import describe_problem
 from fraud_filter.embedded.processes import Child
+from fraud_filter.embedded.waiting import TooLateError, let_pass, wait_until
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.input_topic import InputTopic, records_between
@@ -38,12 +39,8 @@ _BACKLOG_S = 2
 _HURRY_S = 4
 #: What a program gets beyond its own deadline for stopping, before it is killed.
 _MARGIN_S = 5
-#: How often a condition is looked at, in seconds; the measured seconds end on the second anyway.
+#: How often the elapsed time is shown, in seconds; the measured seconds end on the second anyway.
 _TICK_S = 0.2
-
-
-class _TooLateError(FraudFilterError):
-    """A condition did not come true in time."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +92,7 @@ class ModeRun:
         generator = generator_program(self._settings, self._plan, self._mode, shared.workspace)
         with query, generator, _hurried_by_interruption(query, generator):
             self._children += [query, generator]
-            self._wait(lambda: seen.has_output, _FIRST_OUTPUT_S, "nothing was flagged")
+            wait_until(lambda: seen.has_output, _FIRST_OUTPUT_S, "nothing was flagged", self._children)
             first_output_s = time.monotonic() - began
             self._warm_up(seen)
             measured = self._measure(seen)
@@ -131,10 +128,11 @@ class ModeRun:
         self._enter("warming up", total_s=seconds)
         for _ in self._seconds(seconds):
             seen.refresh()
-        if seen.refresh() > self._plan.rate * _BACKLOG_S:
+        most = self._plan.rate * _BACKLOG_S
+        if seen.refresh() > most:
             self._enter("catching up")
-            with suppress(_TooLateError):  # it can't keep up: the report tells the backlog, and the latency shows it
-                self._wait(lambda: seen.refresh() <= self._plan.rate * _BACKLOG_S, _CATCH_UP_S, "still behind")
+            with suppress(TooLateError):  # it can't keep up: the report tells the backlog, and the latency shows it
+                wait_until(lambda: seen.refresh() <= most, _CATCH_UP_S, "still behind", self._children)
 
     def _seconds(self, seconds: float) -> Iterator[int]:
         """Lets `seconds` pass and yields the number of each second, counted from 1, when it is over."""
@@ -142,9 +140,8 @@ class ModeRun:
         for second in range(1, math.ceil(seconds) + 1):
             until = began + min(second, seconds)
             while (left := until - time.monotonic()) > 0:
-                time.sleep(min(left, _TICK_S))
+                let_pass(min(left, _TICK_S), self._children)
                 self._status.elapsed_s = time.monotonic() - began
-                self._raise_if_dead()
             yield second
 
     def _measure(self, seen: Observer) -> ModeResult:
@@ -187,28 +184,10 @@ class ModeRun:
         """
         end = self._topic.end_offsets()
         self._topic.mark_end()
-        with suppress(_TooLateError):
-            self._wait(lambda: seen.output_lag(end) == 0, _DRAIN_S, "not all payments were read")
+        with suppress(TooLateError):
+            wait_until(lambda: seen.output_lag(end) == 0, _DRAIN_S, "not all payments were read", self._children)
         self._status.lag = seen.output_lag(end)
         return end
-
-    def _wait(self, condition: Callable[[], bool], timeout_s: float, otherwise: str) -> None:
-        """Waits until `condition` holds.
-
-        Raises:
-            FraudFilterError: a program ended.
-            _TooLateError: the condition did not hold within `timeout_s` seconds.
-        """
-        end = time.monotonic() + timeout_s
-        while not condition():
-            self._raise_if_dead()
-            if time.monotonic() > end:
-                raise _TooLateError(f"{otherwise} within {timeout_s:g} s")
-            time.sleep(_TICK_S)
-
-    def _raise_if_dead(self) -> None:
-        for child in self._children:
-            child.raise_if_dead()
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from pathlib import Path
 from fraud_filter.audit import AuditResult, audit
 from fraud_filter.config import ModeName, Settings
 from fraud_filter.embedded.processes import Child
+from fraud_filter.embedded.waiting import let_pass, wait_until
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.input_topic import InputTopic
@@ -23,7 +24,6 @@ from fraud_filter.transitions.route import Change
 _START_S = 240
 _DRAIN_S = 90
 _SETTLE_S = 1.0
-_TICK_S = 0.1
 
 Say = Callable[[str], None]
 
@@ -110,21 +110,16 @@ class Leg:
         return run
 
     def _load(self) -> None:
-        self._wait(time.monotonic() + self._scene.seconds)
+        let_pass(self._scene.seconds, self._programs)
 
     def _reach(self, offsets: dict[int, int], timeout_s: float) -> None:
         """Waits until a decision about a payment at or after `offsets` has come out of each partition."""
-        deadline = time.monotonic() + timeout_s
-        while not self._scene.probe.has_passed(offsets):
-            if time.monotonic() > deadline:
-                raise FraudFilterError(f"{self.filter.child.name} did not decide all payments within {timeout_s:g} s")
-            self._wait(time.monotonic() + _TICK_S)
+        late = f"{self.filter.child.name} did not decide all payments"
+        wait_until(lambda: self._scene.probe.has_passed(offsets), timeout_s, late, self._programs)
 
-    def _wait(self, until: float) -> None:
-        while (left := until - time.monotonic()) > 0:
-            for child in (*self._scene.others, self.filter.child):
-                child.raise_if_dead()
-            time.sleep(min(left, _TICK_S))
+    @property
+    def _programs(self) -> tuple[Child, ...]:
+        return (*self._scene.others, self.filter.child)
 
     def _difference(self, found: AuditResult) -> tuple[int, int, int]:
         """What this change added to the counts of the leg."""
