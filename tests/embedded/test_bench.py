@@ -18,7 +18,7 @@ NAMES = ("continuous-single", "real-time", "floor")
 SECONDS = 6
 #: One rate, one round, as short as figures allow; twice as much as 100/s for more of them.
 SHORT = ("--contenders", ",".join(NAMES), "--rates", "200", "--rounds", "1", "--seconds", str(SECONDS))
-QUICK = ("--warmup", "3", "--warmup-rate", "300", "--settle", "1")
+QUICK = ("--warmup", "3", "--warmup-rate", "300", "--settle", "1", "--repeats", "0")
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +67,8 @@ def test_the_raw_figures_agree_with_each_other(report: dict[str, Any]) -> None:
         assert due.get_total_count() == rate["decisions"]
         # The due time comes before the append, whatever the rounding of the stamps.
         assert due.get_value_at_percentile(50) / 1000 > rate["append"]["p50_ms"] - 1
+        assert 0 <= rate["stolen_share"] < 1
+        assert start["repeated"] == 0
         assert start["first_decision_s"] > 0
         assert start["uss_mib"] > 20
 

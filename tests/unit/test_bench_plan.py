@@ -72,6 +72,8 @@ def test_without_names_all_run_that_can() -> None:
         ({"settle_s": float("nan")}, "--settle"),
         ({"warmup_rate": 0}, "--warmup-rate"),
         ({"rounds": 0}, "--rounds"),
+        ({"repeats": -1}, "--repeats"),
+        ({"repeats": 11}, "--repeats"),
         ({"partitions": 65}, "--partitions"),
     ],
 )

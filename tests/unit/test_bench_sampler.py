@@ -6,6 +6,9 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
+import pytest
+
 from fraud_filter.embedded.processes import Child
 from fraud_filter.embedded.sampler import Sampler, unique_memory_mib
 
@@ -53,3 +56,20 @@ def test_what_was_not_watched_is_none() -> None:
     sampler = Sampler({})
     assert sampler.cpu_between("it", 0, 1) is None
     assert sampler.peak_rss_mib("it") is None
+    assert sampler.stolen_between(0, 1) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts what others took")
+def test_the_machine_is_watched_as_well(tmp_path: Path) -> None:
+    script = tmp_path / "burn.py"
+    script.write_text(BURN)
+    began, before = time.time(), psutil.cpu_times()
+    with Child("a burning program", [sys.executable, script], log=tmp_path / "log"), Sampler({}) as sampler:
+        time.sleep(2.1)  # four more looks
+        ended, after = time.time(), psutil.cpu_times()
+    free = ("idle", "iowait", "steal", "guest", "guest_nice")
+    spent = zip(before._fields, before, after, strict=True)
+    busy = sum(later - sooner for name, sooner, later in spent if name not in free)
+    stolen = after.steal - before.steal
+    assert busy > 1  # the program alone takes one second a second
+    assert sampler.stolen_between(began, ended) == pytest.approx(stolen / (stolen + busy), abs=0.1)

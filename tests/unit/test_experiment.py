@@ -33,6 +33,11 @@ def test_sizes_are_a_change_too() -> None:
     assert [one.plan(plan).partitions for one in (change, Change())] == [8, 3]
 
 
+def test_checkpoints_lie_where_a_change_wants_them(tmp_path: Path) -> None:
+    assert parse_change(f"checkpoint={tmp_path};linger_ms=5").checkpoints == tmp_path
+    assert parse_change("linger_ms=5").checkpoints is None
+
+
 def test_rules_grow_and_flag_no_other_payments(tmp_path: Path) -> None:
     settings = load()
     schema = load_schema(settings.payment_schema)
@@ -59,6 +64,8 @@ def test_rules_grow_and_flag_no_other_payments(tmp_path: Path) -> None:
         ("partitions=0", "partitions=0 is not accepted: give a whole number from 1 to 64"),
         ("partitions=two", "partitions=two is not accepted"),
         ("linger_ms=-1", r"setting linger_ms .*'-1' is not accepted"),
+        ("linger_ms=5;mode=real-time", "'mode=real-time' is not accepted: experiments set mode themselves"),
+        ("checkpoint=no/such", "'checkpoint=no/such' is not accepted: give a directory that exists"),
     ],
 )
 def test_what_is_no_change_is_refused_in_words(text: str, reason: str) -> None:

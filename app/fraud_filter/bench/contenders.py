@@ -37,7 +37,8 @@ class Contender:
 
 
 def _mode(mode: ModeName, launch: Launch, changes: Mapping[str, int] | None = None) -> Child:
-    names = {"checkpoint": f"{launch.name}-checkpoint", "log": f"{launch.name}.log"}
+    checkpoint = (launch.checkpoints or launch.workspace.path) / f"{launch.name}-checkpoint"
+    names = {"checkpoint": str(checkpoint), "log": f"{launch.name}.log"}
     settings = launch.settings.model_copy(update=changes)
     return filter_program(settings, mode, launch.start, launch.workspace, launch.java_home, **names)
 

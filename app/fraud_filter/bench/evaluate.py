@@ -53,6 +53,7 @@ def evaluate(plan: BenchPlan, rate: float, payments: Payments, sampler: Sampler)
         timeline=tuple(_seconds(seconds, began_us, decided.due_us, latency_ms)),
         cpu_s=spans,
         rss_mib=sampler.peak_rss_mib("contender"),
+        stolen_share=sampler.stolen_between(began_us / 1e6, ended_us / 1e6),
         lag=lag,
         behind_s=behind_s,
     )

@@ -16,6 +16,8 @@ from fraud_filter.errors import UsageError
 DRIFT = 0.997
 #: Of the input topic; a round has no more either.
 MAX_PARTITIONS = 64
+#: Of one start; a machine that is not to be had by then is busy for good.
+MOST_REPEATS = 10
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,8 @@ class BenchPlan:
 
     `seconds` are measured at the lowest rate of each round, a third of them at the others, which have more payments;
     before each rate `settle_s` are left out, and `warmup_s` at `warmup_rate` once for each start of a contender.
+    `awake` keeps the cores from sleeping (Linux). A start is done anew up to `repeats` times when others took the
+    processor meanwhile.
 
     Raises:
         UsageError: a value is not accepted; the message names the argument, the value and what to give.
@@ -40,6 +44,8 @@ class BenchPlan:
     flagged_share: float = 0.5
     malformed_share: float = 0.01
     seed: int = 1
+    repeats: int = 2
+    awake: bool = False
     output: Path = Path()
 
     def __post_init__(self) -> None:
@@ -55,6 +61,10 @@ class BenchPlan:
                 raise UsageError(
                     f"argument --{name}: {count} is not accepted: give a whole number from 1 to {MAX_PARTITIONS}"
                 )
+        if not 0 <= self.repeats <= MOST_REPEATS:
+            raise UsageError(
+                f"argument --repeats: {self.repeats} is not accepted: give a whole number from 0 to {MOST_REPEATS}"
+            )
         if self.seconds < 3:
             raise UsageError(f"argument --seconds: {self.seconds:g} is not accepted: give 3 or more")
 

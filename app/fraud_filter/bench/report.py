@@ -19,6 +19,7 @@ from fraud_filter.bench.plan import BenchPlan
 from fraud_filter.bench.result import RestartResult, StartResult
 from fraud_filter.bench.summary import P99_LIMIT_MS, find_limits, ratios, summarise_rounds, summarise_starts
 from fraud_filter.bench.table import rounded
+from fraud_filter.bench.undisturbed import MOST_STOLEN
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.pages.plotting import RC, svg
 from fraud_filter.pages.template import render
@@ -110,6 +111,7 @@ def render_html(report: BenchReport) -> str:
         first={result["mode"]: result for result in data["results"] if result["rate"] == lowest},
         behind=[result for result in data["results"] if not result["keeps_up"]],
         p99_limit_ms=P99_LIMIT_MS,
+        most_stolen=MOST_STOLEN,
         words=CONTENDERS,
         plots=plots,
         problems=report.problems or ["the bench was not finished"],

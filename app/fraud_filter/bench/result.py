@@ -19,8 +19,9 @@ class RateResult:
     `payments` and `decisions` (flagged or rejected) are those of the measured seconds, by due time. `append_ms` counts
     latencies from append to append by whole milliseconds; `append` has their percentiles. `due` has the percentiles
     from the due time to the decision's append, and `due_us_hdr` their histogram in microseconds in HdrHistogram's own
-    encoding. `cpu_s` are processor seconds in the measured seconds, by program. `lag` is the number of decisions that
-    were still to come when the last payment was appended, `behind_s` how long the last of them took. `lost`,
+    encoding. `cpu_s` are processor seconds in the measured seconds, by program; `stolen_share` is what a hypervisor
+    gave to others of the processor time that was wanted then, a part of 1. `lag` is the number of decisions that were
+    still to come when the last payment was appended, `behind_s` how long the last of them took. `lost`,
     `duplicated` and `unexpected` are the audit's, of all payments at this rate, settling included.
     """
 
@@ -35,6 +36,7 @@ class RateResult:
     timeline: tuple[Second, ...] = ()
     cpu_s: Mapping[str, float | None] = field(default_factory=dict)
     rss_mib: float | None = None
+    stolen_share: float | None = None
     lag: int = 0
     behind_s: float = 0
     lost: int | None = None
@@ -57,7 +59,8 @@ class RateResult:
 class StartResult:
     """One start of a contender: all rates of one round. `first_decision_s` is from its start to its first decision.
 
-    `uss_mib` is the memory that it had for itself after the last rate; `error` says why it has no (more) rates.
+    `uss_mib` is the memory that it had for itself after the last rate; `error` says why it has no (more) rates;
+    `repeated` is how often the contender was started anew because others took the processor.
     """
 
     contender: str
@@ -66,6 +69,12 @@ class StartResult:
     first_decision_s: float | None = None
     uss_mib: float | None = None
     error: str | None = None
+    repeated: int = 0
+
+    @property
+    def stolen_share(self) -> float | None:
+        """The highest of its rates' shares of processor time that others took; None: not known."""
+        return max((rate.stolen_share for rate in self.rates if rate.stolen_share is not None), default=None)
 
     @property
     def ok(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from fraud_filter.bench.contenders import REGISTRY
 from fraud_filter.bench.names import MODE_NAMES
@@ -11,7 +12,8 @@ from fraud_filter.bench.report import BenchReport
 from fraud_filter.bench.restarts import measure_restarts
 from fraud_filter.bench.result import StartResult
 from fraud_filter.bench.stage import open_stage
-from fraud_filter.bench.start import Say, Start
+from fraud_filter.bench.start import Say, Stage, Start
+from fraud_filter.bench.undisturbed import run_undisturbed
 from fraud_filter.config import Settings
 from fraud_filter.machine import describe_machine
 from fraud_filter.modes import KNOBS
@@ -35,7 +37,8 @@ def run_bench(plan: BenchPlan, settings: Settings, say: Say) -> BenchReport:
         starts: list[StartResult] = []
         for number in range(1, plan.rounds + 1):
             for name in plan.order(number):
-                starts.append(Start(stage, name, number).run())
+                run = partial(_run, stage, name, number)
+                starts.append(run_undisturbed(run, plan.repeats, say))
                 for line in _describe(starts[-1]):
                     say(line)
         modes = [mode for mode in MODE_NAMES if mode in plan.contenders]
@@ -52,6 +55,10 @@ def run_bench(plan: BenchPlan, settings: Settings, say: Say) -> BenchReport:
         if not report.ok:
             stage.workspace.keep_logs()
     return report
+
+
+def _run(stage: Stage, name: str, number: int, again: int) -> StartResult:
+    return Start(stage, name, number, again=again).run()
 
 
 def _describe(start: StartResult) -> list[str]:
@@ -79,5 +86,7 @@ def _describe_settings(plan: BenchPlan, settings: Settings) -> dict[str, str | i
         "flagged_share": plan.flagged_share,
         "malformed_share": plan.malformed_share,
         "seed": plan.seed,
+        "repeats": plan.repeats,
+        "cores_kept_awake": "yes" if plan.awake else "no",
     }
     return planned | {knob: getattr(settings, knob) for knob in ("spark_master", *KNOBS)}

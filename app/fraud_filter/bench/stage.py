@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
+from fraud_filter.bench.awake import cores_awake
 from fraud_filter.bench.names import FLOOR
 from fraud_filter.bench.plan import BenchPlan
 from fraud_filter.bench.start import Say, Stage, Start
@@ -30,7 +31,8 @@ def open_stage(plan: BenchPlan, settings: Settings, say: Say) -> Iterator[Stage]
     with stop_signals(), Workspace("fraud-filter-bench-") as workspace:
         supplies = get_supplies(say)
         versions = describe_versions(kafka=kafka_version(supplies.kafka_jars), java=java_version(supplies.java_home))
-        with Broker(workspace, java_home=supplies.java_home, jars=supplies.kafka_jars) as broker:
+        awake = cores_awake(workspace) if plan.awake else nullcontext()
+        with awake, Broker(workspace, java_home=supplies.java_home, jars=supplies.kafka_jars) as broker:
             own = on_this_machine(settings, broker.address, slots=max(8, plan.partitions + 2))
             stage = Stage(plan, own, workspace, supplies.java_home, broker.child, say, versions)
             _warm_up_broker(stage)

@@ -19,6 +19,7 @@ from fraud_filter.config import Settings
 from fraud_filter.embedded.processes import Child
 from fraud_filter.embedded.programs import generator_program
 from fraud_filter.embedded.sampler import Sampler, unique_memory_mib
+from fraud_filter.embedded.waiting import wait_until
 from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.input_topic import InputTopic, open_input
@@ -34,7 +35,6 @@ _DRAIN_S = 120
 _STOP_S = 45
 #: The generator itself takes a second or two to start, and to see its last payment confirmed.
 _GENERATOR_S = 60
-_TICK_S = 0.1
 #: Flagged payments and the mark after them are written to two topics, side by side.
 _AFTER_MARK_S = 0.5
 
@@ -65,15 +65,20 @@ class _Segment:
 
 
 class Start:
-    """A start in round `number` of the contender `name`, or of another one under that name."""
+    """A start in round `number` of the contender `name`, or of another one under that name.
 
-    def __init__(self, stage: Stage, name: str, number: int, contender: Contender | None = None) -> None:
+    `again`: how often this was done before in the round.
+    """
+
+    def __init__(
+        self, stage: Stage, name: str, number: int, contender: Contender | None = None, *, again: int = 0
+    ) -> None:
         self._stage = stage
         self._name = name
         self._contender = contender or REGISTRY[name]
         self._plan = stage.plan.within(self._contender.most_per_partition * stage.plan.partitions)
         self._round = number
-        self._label = f"{name}-{number}"
+        self._label = f"{name}-{number}" + (f"-again-{again}" if again else "")
         # Topics of its own: the audit and the read-back then read nothing of the others.
         self._settings = stage.settings.model_copy(
             update={
@@ -127,7 +132,7 @@ class Start:
         with self._generator(_FIRST_RATE, _FIRST_OUTPUT_S) as slow:
             end = topic.end_offsets()
             topic.mark_end()
-            self._wait(lambda: tail.has_passed(end), _FIRST_OUTPUT_S, "it decided nothing", contender, slow)
+            wait_until(lambda: tail.has_passed(end), _FIRST_OUTPUT_S, "it decided nothing", (contender, slow))
         if self._plan.warmup_s:
             self._send(contender, self._plan.warmup_rate, self._plan.warmup_s, topic, tail)
             for rate in self._plan.rates[:1]:
@@ -153,13 +158,13 @@ class Start:
         watched = {"contender": contender, "broker": self._stage.broker, "generator": generator}
         with generator, Sampler(watched) as sampler:
             programs = (contender, self._stage.broker)
-            self._wait(lambda: not generator.is_alive, seconds + _GENERATOR_S, "the generator went on", *programs)
+            wait_until(lambda: not generator.is_alive, seconds + _GENERATOR_S, "the generator went on", programs)
             if generator.returncode != 0:
                 generator.raise_if_dead()
         end = topic.end_offsets()
         topic.mark_end()
         late = f"at {rate:g} payments/s it fell behind: not all payments were decided"
-        self._wait(lambda: tail.has_passed(end), _DRAIN_S, late, *programs)
+        wait_until(lambda: tail.has_passed(end), _DRAIN_S, late, programs)
         time.sleep(_AFTER_MARK_S)
         return sampler, end
 
@@ -175,17 +180,3 @@ class Start:
             seed=plan.seed + self._generators,  # the same payments for every contender in every round
             log=self._stage.workspace.logs / f"{self._label}-generator-{self._generators}.log",
         )
-
-    def _wait(self, condition: Callable[[], bool], timeout_s: float, otherwise: str, *programs: Child) -> None:
-        """Waits until `condition` holds.
-
-        Raises:
-            FraudFilterError: one of the programs ended, or the condition did not hold within `timeout_s` seconds.
-        """
-        end = time.monotonic() + timeout_s
-        while not condition():
-            for program in programs:
-                program.raise_if_dead()
-            if time.monotonic() > end:
-                raise FraudFilterError(f"{otherwise} within {timeout_s:g} s")
-            time.sleep(_TICK_S)

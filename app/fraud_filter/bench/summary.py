@@ -45,6 +45,7 @@ def _summarise(name: str, rate: float, rounds: Sequence[RateResult]) -> dict[str
         "cpu_s_per_1000": median_of_known(one.cpu_s_per_1000 for one in rounds),
         "broker_cpu_s_per_1000": median_of_known(_per_1000(one, "broker") for one in rounds),
         "rss_mib": median_of_known(one.rss_mib for one in rounds),
+        "stolen_share": median_of_known(one.stolen_share for one in rounds),
         "kept_rate": median_of_known(one.kept_rate for one in rounds),
         "decisions": sum(one.decisions for one in rounds),
         "lag": median_of_known(one.lag for one in rounds),
@@ -55,12 +56,17 @@ def _summarise(name: str, rate: float, rounds: Sequence[RateResult]) -> dict[str
 
 
 def summarise_starts(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
-    """For each contender the medians of what does not depend on the rate: time to the first decision, memory."""
+    """For each contender the medians of what does not depend on the rate: time to the first decision, memory.
+
+    And how disturbed its starts were: the most of `stolen_share`, and how often one was `repeated`.
+    """
     return [
         {
             "mode": name,
             "first_decision_s": median_of_known(start.first_decision_s for start in mine),
             "uss_mib": median_of_known(start.uss_mib for start in mine),
+            "stolen_share": _of_known((start.stolen_share for start in mine), max),
+            "repeated": sum(start.repeated for start in mine),
             "errors": [f"round {start.round}: {start.error}" for start in mine if start.error],
         }
         for name in CONTENDERS

@@ -28,6 +28,8 @@ _LOG_WIDTH = 140
 @click.option("--warmup-rate", default=5000.0, show_default=True, help="payments per second while warming up")
 @click.option("--partitions", default=2, show_default=True, help="partitions of the input topic")
 @click.option("--seed", default=1, show_default=True, help="seed of the payment generator")
+@click.option("--repeats", default=2, show_default=True, help="how often a start may be repeated that others disturbed")
+@click.option("--awake/--no-awake", show_default=True, help="keep the cores from sleeping meanwhile; Linux only")
 @click.option(
     "--output",
     default=Path(),

@@ -68,7 +68,7 @@ def filter_program(
     Args:
         start: offsets of the input topic, by partition, for an empty checkpoint.
         workspace: where Spark's files, checkpoint and log go.
-        checkpoint: name of the checkpoint's directory.
+        checkpoint: the checkpoint's directory; a name alone is one in the workspace.
         log: name of the log file.
     """
     own = settings.model_copy(

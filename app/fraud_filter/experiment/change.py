@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from fraud_filter.bench.plan import MAX_PARTITIONS, BenchPlan
@@ -14,6 +15,21 @@ BASE = "as it is"
 PARTITIONS, RULE_COUNT, BLOCKED_IDS = "partitions", "rule_count", "blocked_ids"
 #: What can be changed besides settings, and the most of it.
 SIZES = {PARTITIONS: MAX_PARTITIONS, RULE_COUNT: 1000, BLOCKED_IDS: 5_000_000}
+#: The directory that takes the checkpoint of each start.
+CHECKPOINT = "checkpoint"
+#: Settings that an experiment needs for itself: a change of theirs would do nothing, or harm.
+_OWN = {
+    "mode",
+    "source",
+    "sink",
+    "kafka_bootstrap_servers",
+    "kafka_security_protocol",
+    "input_topic",
+    "flagged_topic",
+    "rejected_topic",
+    "starting_offsets",
+    "metrics_port",
+}
 
 
 @dataclass(frozen=True)
@@ -32,16 +48,21 @@ class Change:
         """The settings with the change made."""
         return settings.model_copy(update=dict(self.settings))
 
+    @property
+    def checkpoints(self) -> Path | None:
+        """The directory that is to take checkpoints; None: the usual one."""
+        return Path(self.settings[CHECKPOINT]) if CHECKPOINT in self.settings else None
+
     def plan(self, plan: BenchPlan) -> BenchPlan:
         """The plan with the partitions that are asked for, its own otherwise."""
         return replace(plan, partitions=self.sizes.get(PARTITIONS, plan.partitions))
 
 
 def parse_change(text: str) -> Change:
-    """The change in words such as `linger_ms=5;mode=real-time` or `spark_conf={"spark.cores.max": "4"}`.
+    """The change in words such as `linger_ms=5;monitoring=false` or `spark_conf={"spark.cores.max": "4"}`.
 
     Raises:
-        UsageError: no such setting, or a value that it does not accept.
+        UsageError: no such setting, one that an experiment needs for itself, or a value that is not accepted.
     """
     given: dict[str, str] = {}
     for part in text.split(";"):
@@ -51,6 +72,13 @@ def parse_change(text: str) -> Change:
                 f"argument CHANGE: {part.strip()!r} is not accepted: give SETTING=VALUE, several separated by `;`, of "
                 "the settings that `fraud-filter config` prints, in lower case and without FRAUD_, or of "
                 + ", ".join(SIZES)
+            )
+        if name in _OWN:
+            raise UsageError(f"argument CHANGE: {part.strip()!r} is not accepted: experiments set {name} themselves")
+        if name == CHECKPOINT and not Path(value).is_dir():
+            raise UsageError(
+                f"argument CHANGE: {part.strip()!r} is not accepted: give a directory that exists; each start makes "
+                "one of its own in it, removed afterwards"
             )
         given[name] = value
     sizes = {name: _parse_size(name, given.pop(name)) for name in SIZES if name in given}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from fraud_filter.bench.contenders import REGISTRY, Contender
 from fraud_filter.bench.launch import Launch
@@ -51,8 +54,8 @@ def run_experiment(
                 port = free_port()
                 name = f"{mode}-{at}"
                 sized = _sized(replace(stage, plan=change.plan(plan)), change, f"rules-{name}-{number}")
-                start = Start(sized, name, number, _changed(mode, change, port))
-                with Scraper(port) as scraper:
+                with _checkpoints(change) as folder, Scraper(port) as scraper:
+                    start = Start(sized, name, number, _changed(mode, change, port, folder))
                     result = replace(start.run(), contender=change.name)
                     trial = Trial(change, result, scraper.scrapes, sized.plan.partitions)
                 trials.append(trial)
@@ -70,13 +73,23 @@ def _sized(stage: Stage, change: Change, folder: str) -> Stage:
     return replace(stage, settings=settings.model_copy(update={"rules": rules}))
 
 
-def _changed(mode: ModeName, change: Change, port: int) -> Contender:
+@contextmanager
+def _checkpoints(change: Change) -> Iterator[Path | None]:
+    """A directory where the change wants the checkpoint to lie, for one start."""
+    if change.checkpoints is None:
+        yield None
+        return
+    with TemporaryDirectory(prefix="fraud-filter-", dir=change.checkpoints, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def _changed(mode: ModeName, change: Change, port: int, checkpoints: Path | None) -> Contender:
     base = REGISTRY[mode]
 
     def program(launch: Launch) -> Child:
         changed = change.apply(launch.settings)
         served = {"metrics_port": port, **{name: getattr(launch.settings, name) for name in _DECIDES}}
-        return base.program(replace(launch, settings=changed.model_copy(update=served)))
+        return base.program(replace(launch, settings=changed.model_copy(update=served), checkpoints=checkpoints))
 
     return replace(base, program=program)
 
