@@ -67,6 +67,12 @@ def test_a_gap_ends_a_span_and_a_failed_scrape_does_not() -> None:
     assert find_spans(up, GAP_S) == [Span("continuous", 0, 3), Span("continuous", 10, 11)]
 
 
+def test_without_data_of_the_filter_there_is_no_stretch() -> None:
+    # A probe that ran alone has data all the same.
+    assert find_spans([], GAP_S) == []
+    assert find_events([], [], [], [], GAP_S) == []
+
+
 def _told(events: list[Event]) -> list[tuple[float, str, str]]:
     return [(event.at, event.kind, event.text) for event in events]
 

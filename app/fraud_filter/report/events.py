@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from fraud_filter.report.prometheus import Series
 from fraud_filter.report.window import format_duration
@@ -42,10 +42,9 @@ def find_spans(up: Sequence[Series], longest_gap_s: float) -> list[Span]:
         ends = [before for before, now in pairwise(times) if now - before > longest_gap_s] + times[-1:]
         stretches += [Span(mode, *pair) for pair in zip(starts, ends, strict=True)]
     stretches.sort(key=lambda span: (span.start, span.end))
-    followers: list[Span | None] = [*stretches[1:], None]
     return [
         Span(span.mode, span.start, min(span.end, later.start) if later else span.end)
-        for span, later in zip(stretches, followers, strict=True)
+        for span, later in zip_longest(stretches, stretches[1:])
     ]
 
 
