@@ -13,19 +13,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 from typing_extensions import Self
 
+from fraud_filter.append_time import require_append_time, wrong_timestamps
 from fraud_filter.config import Settings
-from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.kafka_client import librdkafka_config
+from fraud_filter.errors import FraudFilterError
 from fraud_filter.metrics import ProbeMetrics, Registry
 from fraud_filter.offsets import NoBrokerError, describe_error, find_bounds, find_partitions, open_consumer
 from fraud_filter.source_headers import Source, read_source
 from fraud_filter.tally import ProbeSnapshot, SeenOffsets, Tally
 
 _OUTPUTS = ("flagged_topic", "rejected_topic")
-_TIMESTAMP_TYPE = "message.timestamp.type"
 #: A fetch is answered as soon as there is a record; this is how long an idle one waits, and how often we look up.
 _POLL_MS = 100
 _BATCH_RECORDS = 1000
@@ -68,7 +66,7 @@ class Probe:
         with open_consumer(self._settings) as consumer:
             inputs = ("input_topic",) if self._settings.source == "kafka" else ()
             topics = find_partitions(consumer, self._settings, (*inputs, *_OUTPUTS))
-            _require_append_time(self._settings, list(topics))
+            require_append_time(self._settings, list(topics))
             topics.pop(self._settings.input_topic, None)
             for topic, partitions in topics.items():
                 bounds = find_bounds(consumer, self._settings, topic, partitions)
@@ -182,7 +180,7 @@ class Probe:
             return
         kind, appended_ms = message.timestamp()
         if kind != TIMESTAMP_LOG_APPEND_TIME:
-            raise _wrong_timestamps(message.topic(), "records that their producers stamped")
+            raise wrong_timestamps(message.topic(), "records that their producers stamped")
         self._last_seen = time.monotonic()
         self._metrics.set_last_output(appended_ms)
         source = read_source(message.headers())
@@ -233,25 +231,3 @@ class Probe:
             for partition in set(partitions) - set(self._positions[topic]):
                 self._positions[topic][partition] = 0
                 consumer.incremental_assign([TopicPartition(topic, partition, 0)])
-
-
-def _require_append_time(settings: Settings, topics: list[str]) -> None:
-    """Refuses topics whose records are stamped by producers; a broker that does not tell is believed."""
-    admin = AdminClient(librdkafka_config(settings))
-    resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
-    answers = admin.describe_configs(resources, request_timeout=settings.kafka_timeout_s)
-    for resource, answer in answers.items():
-        try:
-            config = answer.result(timeout=settings.kafka_timeout_s)
-        except KafkaException as error:
-            _log.warning("event=timestamp_type_unknown topic=%s reason=%s", resource.name, describe_error(error))
-            continue
-        if config[_TIMESTAMP_TYPE].value != "LogAppendTime":
-            raise _wrong_timestamps(resource.name, f"{_TIMESTAMP_TYPE}={config[_TIMESTAMP_TYPE].value}")
-
-
-def _wrong_timestamps(topic: str, found: str) -> UsageError:
-    return UsageError(
-        f"topic {topic!r} has {found}: latency is measured between the brokers' append times. Set "
-        f"{_TIMESTAMP_TYPE}=LogAppendTime on it (`fraud-filter topics` makes topics so)"
-    )
