@@ -12,7 +12,7 @@ import pytest
 from running import until
 
 SIZES = "partitions=3;rule_count=20;blocked_ids=50"
-SHORT = ("--rates", "100", "--rounds", "1", "--seconds", "3", "--warmup", "1", "--warmup-rate", "100")
+SHORT = ("--rates", "100", "--rounds", "1", "--seconds", "3", "--warmup", "1", "--warmup-rate", "100", "--repeats", "0")
 
 
 @pytest.mark.timeout(480)  # three quarters of a minute where nothing else runs
@@ -38,7 +38,8 @@ def test_a_change_of_sizes_and_place_is_measured_beside_the_mode_as_it_is(tmp_pa
     base, changed = json.loads((tmp_path / "experiment.json").read_text())["results"]
     assert [(one["change"], one["partitions"]) for one in (base, changed)] == [("as it is", 2), (change, 3)]
     for one in (base, changed):
-        assert (one["lost"], one["unexpected"], one["errors"]) == (0, 0, [])
+        assert (one["lost"], one["unexpected"], one["errors"], one["repeated"]) == (0, 0, [], 0)
+        assert 0 <= one["stolen_share"] < 1
         assert one["p50_ms"] > 0
         assert one["cpu_s_per_1000"] > 0
         assert one["scrapes"] > 0

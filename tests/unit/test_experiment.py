@@ -85,13 +85,13 @@ def _trial(change: Change, number: int, p50: float, *, lost: int = 0) -> Trial:
         payments=1000,
         append={"p50_ms": p50, "p99_ms": 10 * p50},
         cpu_s={"contender": 2.0},
+        stolen_share=number / 100,
         lost=lost,
         duplicated=0,
         unexpected=0,
     )
-    return Trial(
-        change, StartResult(change.name, number, (rate,), first_decision_s=9.0 + number), scrapes=7, partitions=2
-    )
+    start = StartResult(change.name, number, (rate,), first_decision_s=9.0 + number, repeated=number - 1)
+    return Trial(change, start, scrapes=7, partitions=2)
 
 
 def test_ratios_are_taken_within_a_round() -> None:
@@ -103,6 +103,7 @@ def test_ratios_are_taken_within_a_round() -> None:
     assert (first["change"], first["p50_ms"], first["p50_ms_ratio"]) == (BASE, 2.0, 1.0)
     assert (second["p50_ms"], second["p50_ms_ratio"], second["p99_ms_ratio"]) == (5.0, 2.0, 2.0)
     assert (second["cpu_s_per_1000"], second["first_decision_s"], second["scrapes"]) == (2.0, 11.0, 21)
+    assert (second["repeated"], second["stolen_share"]) == (3, 0.02)
 
 
 def test_a_start_that_failed_is_told_and_leaves_the_others_their_figures() -> None:

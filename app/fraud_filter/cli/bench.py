@@ -9,6 +9,7 @@ import click
 
 from fraud_filter.cli.console import open_console
 from fraud_filter.cli.files import docs_option
+from fraud_filter.cli.load_options import load_options
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
@@ -20,16 +21,7 @@ _LOG_WIDTH = 140
 
 @click.command()
 @click.option("--contenders", "--modes", default="", metavar="A,B", help="who runs  [all that can run here]")
-@click.option("--rates", default="100,1000,5000", show_default=True, metavar="N,N", help="payments per second")
-@click.option("--rounds", default=3, show_default=True, help="how often each contender is started")
-@click.option("--seconds", default=30.0, show_default=True, help="measured at the lowest rate; a third at the others")
-@click.option("--settle", "settle_s", default=2.0, show_default=True, help="seconds left out at each rate")
-@click.option("--warmup", "warmup_s", default=12.0, show_default=True, help="seconds left out after each start")
-@click.option("--warmup-rate", default=5000.0, show_default=True, help="payments per second while warming up")
-@click.option("--partitions", default=2, show_default=True, help="partitions of the input topic")
-@click.option("--seed", default=1, show_default=True, help="seed of the payment generator")
-@click.option("--repeats", default=2, show_default=True, help="how often a start may be repeated that others disturbed")
-@click.option("--awake/--no-awake", show_default=True, help="keep the cores from sleeping meanwhile; Linux only")
+@load_options(rates="100,1000,5000")
 @click.option(
     "--output",
     default=Path(),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import click
 
 from fraud_filter.cli.console import open_console
 from fraud_filter.cli.files import results_option
+from fraud_filter.cli.load_options import load_options
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import ModeName, Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
@@ -22,12 +23,7 @@ _LOG_WIDTH = 160
 @click.command()
 @click.argument("mode", type=click.Choice(get_args(ModeName)))
 @click.argument("changes", nargs=-1, required=True, metavar="CHANGE...")
-@click.option("--rates", default="100", show_default=True, metavar="N,N", help="payments per second")
-@click.option("--rounds", default=3, show_default=True, help="how often each is started")
-@click.option("--seconds", default=30.0, show_default=True, help="measured at the lowest rate; a third at the others")
-@click.option("--warmup", "warmup_s", default=12.0, show_default=True, help="seconds left out after each start")
-@click.option("--warmup-rate", default=5000.0, show_default=True, help="payments per second while warming up")
-@click.option("--partitions", default=2, show_default=True, help="partitions of the input topic")
+@load_options(rates="100")
 @results_option("experiment.json")
 @settings_options(*KNOBS)
 def command(
@@ -35,12 +31,8 @@ def command(
     mode: ModeName,
     changes: tuple[str, ...],
     rates: str,
-    rounds: int,
-    seconds: float,
-    warmup_s: float,
-    warmup_rate: float,
-    partitions: int,
     output: Path,
+    **arguments: Any,
 ) -> int:
     """Run MODE as it is and with each CHANGE in turn, round by round: latency, processor time, audit, and the ratios.
 
@@ -54,15 +46,7 @@ def command(
     from fraud_filter.experiment.result import result_table, summarise
     from fraud_filter.experiment.run import run_experiment
 
-    plan = BenchPlan(
-        contenders=(mode,),
-        rates=parse_rates(rates),
-        rounds=rounds,
-        seconds=seconds,
-        warmup_s=warmup_s,
-        warmup_rate=warmup_rate,
-        partitions=partitions,
-    )
+    plan = BenchPlan(contenders=(mode,), rates=parse_rates(rates), **arguments)
     trials = run_experiment(mode, parse_changes(changes), plan, settings, click.echo)
     results = summarise(trials)
     output.write_text(json.dumps({"mode": mode, "results": results}, indent=2) + "\n", encoding="utf-8")

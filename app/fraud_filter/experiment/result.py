@@ -24,7 +24,8 @@ def summarise(trials: Sequence[Trial]) -> list[dict[str, Any]]:
     """For each change and rate the medians of its rounds, and `…_ratio`: to the mode as it is.
 
     A ratio is the median of the ratios within the rounds, so that what slows the machine for longer falls out. None
-    is what is not known. `scrapes` is how often the metrics were read, over all rounds.
+    is what is not known. `scrapes` is how often the metrics were read, and `repeated` how often a start was done again
+    because others took the processor, over all rounds; `stolen_share` is what they took of it in those that count.
     """
     measured = {(t.change.name, t.start.round, one.rate): one for t in trials for one in t.start.rates}
     rates = sorted({rate for _, _, rate in measured})
@@ -39,6 +40,7 @@ def summarise(trials: Sequence[Trial]) -> list[dict[str, Any]]:
             "first_decision_s": median_of_known(t.start.first_decision_s for t in trials if t.change.name == name),
             "memory_mib": median_of_known(t.start.uss_mib for t in trials if t.change.name == name),
             "scrapes": sum(t.scrapes for t in trials if t.change.name == name),
+            "repeated": sum(t.start.repeated for t in trials if t.change.name == name),
             "errors": [t.start.error for t in trials if t.change.name == name and t.start.error],
         }
         for name in dict.fromkeys(t.change.name for t in sorted(trials, key=lambda t: t.change.name != BASE))
@@ -58,7 +60,8 @@ def result_table(results: Sequence[dict[str, Any]]) -> Table:
 
 
 def _medians(rounds: Sequence[RateResult]) -> dict[str, float | None]:
-    return {name: median_of_known(map(figure, rounds)) for name, figure in _FIGURES.items()}
+    figures = {**_FIGURES, "stolen_share": lambda one: one.stolen_share}
+    return {name: median_of_known(map(figure, rounds)) for name, figure in figures.items()}
 
 
 def _sums(rounds: Sequence[RateResult]) -> dict[str, int | None]:

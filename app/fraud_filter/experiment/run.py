@@ -14,6 +14,7 @@ from fraud_filter.bench.plan import BenchPlan
 from fraud_filter.bench.result import StartResult
 from fraud_filter.bench.stage import open_stage
 from fraud_filter.bench.start import Say, Stage, Start
+from fraud_filter.bench.undisturbed import run_undisturbed
 from fraud_filter.config import ModeName, Settings
 from fraud_filter.embedded.processes import Child
 from fraud_filter.experiment.change import Change
@@ -26,7 +27,10 @@ _DECIDES = ("rules", "payment_schema")
 
 @dataclass(frozen=True)
 class Trial:
-    """One start with a change. `scrapes`: how often its metrics were read; `partitions`: of its input topic."""
+    """What counts of a change in a round. `partitions`: of its input topic.
+
+    `scrapes`: how often its metrics were read, in all its starts.
+    """
 
     change: Change
     start: StartResult
@@ -50,19 +54,25 @@ def run_experiment(
         for number in range(1, plan.rounds + 1):
             first = (number - 1) % len(changes)
             for change in (*changes[first:], *changes[:first]):
-                at = changes.index(change)
-                port = free_port()
-                name = f"{mode}-{at}"
-                sized = _sized(replace(stage, plan=change.plan(plan)), change, f"rules-{name}-{number}")
-                with _checkpoints(change) as folder, Scraper(port) as scraper:
-                    start = Start(sized, name, number, _changed(mode, change, port, folder))
-                    result = replace(start.run(), contender=change.name)
-                    trial = Trial(change, result, scraper.scrapes, sized.plan.partitions)
-                trials.append(trial)
-                say(_describe(trial))
+                name = f"{mode}-{changes.index(change)}"
+                trials.append(_try(replace(stage, plan=change.plan(plan)), mode, change, name, number))
+                say(_describe(trials[-1]))
         if not all(trial.start.ok for trial in trials):
             stage.workspace.keep_logs()
     return trials
+
+
+def _try(stage: Stage, mode: ModeName, change: Change, name: str, number: int) -> Trial:
+    """The change on a stage with its own plan, in round `number`, under a `name` that topics can have."""
+    plan, port = stage.plan, free_port()
+    sized = _sized(stage, change, f"rules-{name}-{number}")
+    with _checkpoints(change) as folder, Scraper(port) as scraper:
+        contender = _changed(mode, change, port, folder)
+
+        def run(again: int) -> StartResult:
+            return replace(Start(sized, name, number, contender, again=again).run(), contender=change.name)
+
+        return Trial(change, run_undisturbed(run, plan.repeats, stage.say), scraper.scrapes, plan.partitions)
 
 
 def _sized(stage: Stage, change: Change, folder: str) -> Stage:

@@ -1,0 +1,37 @@
+"""The options of the verbs that put contenders under load: the fields of a `BenchPlan`, but for who runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+_OPTIONS = (
+    click.option("--rounds", default=3, show_default=True, help="how often each is started"),
+    click.option(
+        "--seconds", default=30.0, show_default=True, help="measured at the lowest rate; a third at the others"
+    ),
+    click.option("--settle", "settle_s", default=2.0, show_default=True, help="seconds left out at each rate"),
+    click.option("--warmup", "warmup_s", default=12.0, show_default=True, help="seconds left out after each start"),
+    click.option("--warmup-rate", default=5000.0, show_default=True, help="payments per second while warming up"),
+    click.option("--partitions", default=2, show_default=True, help="partitions of the input topic"),
+    click.option("--seed", default=1, show_default=True, help="seed of the payment generator"),
+    click.option(
+        "--repeats", default=2, show_default=True, help="how often a start may be repeated that others disturbed"
+    ),
+    click.option("--awake/--no-awake", show_default=True, help="keep the cores from sleeping meanwhile; Linux only"),
+)
+
+
+def load_options(rates: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--rates`, of which `rates` is the default and which comes as text, and the other fields under their names."""
+
+    def decorate(verb: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(_OPTIONS):
+            verb = option(verb)
+        return click.option("--rates", default=rates, show_default=True, metavar="N,N", help="payments per second")(
+            verb
+        )
+
+    return decorate
