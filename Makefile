@@ -26,7 +26,7 @@ bench-compare: $(READY) ## Show two reports of make bench side by side: A=old/be
 	@$(BIN)/fraud-filter bench-compare "$(A)" "$(B)"
 
 experiment: $(READY) ## See what a changed setting does to a mode, side by side: MODE=continuous CHANGE=continuous_fetch_max_wait_ms=500
-	$(BIN)/fraud-filter experiment "$(MODE)" '$(CHANGE)' $(call given,RATES,rates) $(call given,ROUNDS,rounds) $(call given,SECONDS,seconds)
+	$(BIN)/fraud-filter experiment "$(MODE)" '$(CHANGE)' $(call given,RATES,rates) $(call given,ROUNDS,rounds) $(call given,SECONDS,seconds) $(call given,REPEATS,repeats) $(call switched,AWAKE,awake)
 
 bench-flink: $(FLINK_READY) ## Install Apache Flink for make bench in a virtual environment of its own: 800 MB, Python 3.11
 

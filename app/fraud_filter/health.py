@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import requests
 from prometheus_client.parser import text_string_to_metric_families
 
+from fraud_filter import local_http
 from fraud_filter.config import Settings
 
 _TIMEOUT_S = 3.0
@@ -25,7 +26,7 @@ def ask(settings: Settings) -> Verdict:
     """Reads the filter's metrics at `metrics_host`:`metrics_port`."""
     url = f"http://{settings.metrics_host}:{settings.metrics_port}/metrics"
     try:
-        answer = requests.get(url, timeout=_TIMEOUT_S)
+        answer = local_http.get(url, _TIMEOUT_S)
         answer.raise_for_status()
     except requests.RequestException as error:
         return Verdict(False, f"no filter answers at {url}: {type(error).__name__}")

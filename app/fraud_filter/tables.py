@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -20,20 +19,32 @@ def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join((head, "|" + "---|" * len(columns), *lines))
 
 
+def find_place(file: Path, name: str) -> tuple[str, str]:
+    """What stands in a file up to `<!-- name: begin -->`, and from `<!-- name: end -->` on, both lines included.
+
+    Raises:
+        FraudFilterError: the file has no such lines, or can't be read.
+    """
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FraudFilterError(f"{file} can't be read: {error}") from None
+    before, begun, rest = text.partition(begin)
+    _, ended, after = rest.partition(end)
+    if not (begun and ended):
+        raise FraudFilterError(f"{file} has no place for the table: it needs the lines {begin} and {end}")
+    return before + begun, ended + after
+
+
 def write_between(file: Path, name: str, text: str) -> None:
     """Replaces what stands between `<!-- name: begin -->` and `<!-- name: end -->`.
 
     Raises:
-        FraudFilterError: the file has no such markers, or can't be written.
+        FraudFilterError: the file has no such lines, or can't be written.
     """
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, after = find_place(file, name)
     try:
-        old = file.read_text(encoding="utf-8")
-        new, found = re.subn(
-            f"{re.escape(begin)}.*?{re.escape(end)}", lambda _: f"{begin}\n{text}\n{end}", old, count=1, flags=re.DOTALL
-        )
-        if not found:
-            raise FraudFilterError(f"{file} has no place for the table: it needs the lines {begin} and {end}")
-        file.write_text(new, encoding="utf-8")
+        file.write_text(f"{before}\n{text}\n{after}", encoding="utf-8")
     except OSError as error:
         raise FraudFilterError(f"{file} can't be written: {error.strerror or error}") from None

@@ -57,11 +57,36 @@ def test_the_command_prints_both_and_counts_what_differs(tmp_path: Path) -> None
     files = [str(saved(tmp_path / "a.json")), str(saved(tmp_path / "b.json", 1.3))]
     done = CliRunner().invoke(command, files, standalone_mode=False)
     assert done.exception is None
-    assert "real-time/floor p50" in done.output
+    assert "real-time/floor 100/s p50" in done.output
     assert "6 of 26 figures differ by more than 20%" in done.output
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"results": 1, "ratios": {}}'])
+def test_ratios_at_other_rates_are_other_figures(tmp_path: Path) -> None:
+    one = load_report(saved(tmp_path / "a.json"))
+    other = {**one, "results": [result for result in one["results"] if result["rate"] == 1000]}
+    ratios = [line for line in compare(one, other) if line.name.startswith("real-time/floor")]
+    assert [(line.name, line.one is None, line.other is None) for line in ratios] == [
+        ("real-time/floor 100/s p50", False, True),
+        ("real-time/floor 100/s p99", False, True),
+        ("real-time/floor 1000/s p50", True, False),
+        ("real-time/floor 1000/s p99", True, False),
+    ]
+
+
+def test_what_both_lack_does_not_differ() -> None:
+    assert not Comparison("x", None, None).is_notable
+    assert not Comparison("x", 0, 0).is_notable
+    assert Comparison("x", None, 1).is_notable
+    assert Comparison("x", 0, 1).is_notable
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "", "[]", "{}", '{"results": 1, "ratios": {}}', '{"results": [], "ratios": null}',
+        '{"results": [{}], "ratios": {}}', '{"results": [1], "ratios": {}}', '{"results": [], "ratios": {"a": 1}}',
+    ],
+)  # fmt: skip
 def test_what_is_no_report_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "a.json"
     path.write_text(content)

@@ -60,7 +60,22 @@ def test_unknown_and_repeated_contenders_are_refused(text: str) -> None:
 
 
 def test_without_names_all_run_that_can() -> None:
-    assert set(available(())) >= {"micro-batch", "async-progress", "continuous", "real-time", "floor"}
+    assert set(available(())) >= {
+        "micro-batch",
+        "async-progress",
+        "continuous",
+        "continuous-single",
+        "real-time",
+        "floor",
+    }
+
+
+def test_a_contender_that_could_run_at_no_rate_does_not_run() -> None:
+    assert "continuous-single" in available((), slowest=1000)
+    assert "continuous-single" not in available((), slowest=1001)
+    assert available(("continuous-single",), slowest=1000) == ("continuous-single",)
+    with pytest.raises(UsageError, match="'continuous-single' is for up to 1000 payments/s of each partition"):
+        available(("floor", "continuous-single"), slowest=1001)
 
 
 @pytest.mark.parametrize(

@@ -73,3 +73,12 @@ def test_the_machine_is_watched_as_well(tmp_path: Path) -> None:
     stolen = after.steal - before.steal
     assert busy > 1  # the program alone takes one second a second
     assert sampler.stolen_between(began, ended) == pytest.approx(stolen / (stolen + busy), abs=0.1)
+
+
+def test_a_program_that_has_ended_has_no_memory_that_could_be_told(tmp_path: Path) -> None:
+    with Child("short", [sys.executable, "-c", ""], log=tmp_path / "log") as child:
+        deadline = time.monotonic() + 10
+        while child.is_alive:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert unique_memory_mib(child) is None

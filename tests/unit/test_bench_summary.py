@@ -61,6 +61,20 @@ def test_falling_behind_in_one_round_is_told() -> None:
     assert [result["keeps_up"] for result in summarise_rounds(rounds)] == [False]
 
 
+def test_a_start_that_failed_at_a_rate_did_not_keep_it_nor_any_above() -> None:
+    rounds = [
+        StartResult("floor", number, tuple(sample_rate("floor", rate, number) for rate in rates), failed_at=failed_at)
+        for number, rates, failed_at in [(1, (100, 1000, 5000), None), (2, (100,), 1000), (3, (100, 1000, 5000), None)]
+    ]
+    results = summarise_rounds(rounds)
+    assert [(result["rate"], result["keeps_up"]) for result in results] == [(100, True), (1000, False), (5000, False)]
+    assert find_limits(results, 100) == [{"mode": "floor", "keeps_up_at": 100, "fast_at": 100}]
+
+
+def test_one_round_has_no_spread() -> None:
+    assert summarise_rounds(ROUNDS[:1])[0]["spread_p50"] is None
+
+
 def test_starts_have_the_median_time_to_the_first_decision() -> None:
     assert [entry["first_decision_s"] for entry in summarise_starts(ROUNDS)] == [12, 12]
 

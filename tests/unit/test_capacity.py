@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -64,3 +65,10 @@ def test_the_table_goes_into_the_documentation(tmp_path: Path) -> None:
     assert ran.exit_code == 0, ran.output
     assert "10,000 payments/s" in ran.output
     assert "| `real-time` | 5,000 | 0.2 | 0.1 | 4 | 4 | 1 | 3 |" in docs.read_text()
+
+
+@pytest.mark.parametrize("rate", ["inf", "nan"])
+def test_a_rate_is_a_number(rate: str) -> None:
+    done = CliRunner().invoke(cli, ["capacity", "--rate", rate], standalone_mode=False)
+    assert isinstance(done.exception, UsageError | click.BadParameter)
+    assert "--rate" in str(done.exception)

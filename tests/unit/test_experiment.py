@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from fraud_filter.bench.plan import BenchPlan
 from fraud_filter.bench.result import RateResult, StartResult
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
 from fraud_filter.experiment.change import BASE, Change, parse_change, parse_changes
-from fraud_filter.experiment.result import summarise
-from fraud_filter.experiment.rule_files import write_rules
+from fraud_filter.experiment.result import result_table, summarise
+from fraud_filter.experiment.rule_files import check_sizes, write_rules
 from fraud_filter.experiment.run import Trial
 from fraud_filter.rules import load_rules
 from fraud_filter.schema import load_schema
@@ -38,6 +41,21 @@ def test_checkpoints_lie_where_a_change_wants_them(tmp_path: Path) -> None:
     assert parse_change("linger_ms=5").checkpoints is None
 
 
+def test_a_place_for_checkpoints_does_not_depend_on_where_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "disk").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert parse_change("checkpoint=disk").checkpoints == tmp_path / "disk"
+
+
+def test_less_rules_than_there_are_would_flag_less() -> None:
+    check_sizes(load(), {"rule_count": 6})
+    check_sizes(load(), {"blocked_ids": 1})
+    with pytest.raises(UsageError, match=r"rule_count=5 is not accepted: give 6 or more"):
+        check_sizes(load(), {"rule_count": 5})
+
+
 def test_rules_grow_and_flag_no_other_payments(tmp_path: Path) -> None:
     settings = load()
     schema = load_schema(settings.payment_schema)
@@ -50,8 +68,6 @@ def test_rules_grow_and_flag_no_other_payments(tmp_path: Path) -> None:
     assert len(longer.ids) == 100
     assert longer.ids[: len(stolen.ids)] == stolen.ids
     assert {rule.when for rule in shipped} & {rule.when for rule in grown.rules[len(shipped) :]} == set()
-    one = load_rules(write_rules(settings, {"rule_count": 1}, tmp_path / "b"), schema)
-    assert [rule.name for rule in one.rules] == [shipped[0].name]
     assert write_rules(settings, {"partitions": 4}, tmp_path / "c") == settings.rules
 
 
@@ -111,3 +127,14 @@ def test_a_start_that_failed_is_told_and_leaves_the_others_their_figures() -> No
     base, other = summarise([_trial(Change(), 1, 2.0, lost=3), failed])
     assert (base["lost"], base["errors"]) == (3, [])
     assert (other["p50_ms"], other["p50_ms_ratio"], other["errors"]) == (None, None, ["it ended"])
+    assert (other["lost"], other["unexpected"]) == (None, None)
+
+
+def test_the_table_tells_what_is_unexpected_and_errors_in_their_own_words() -> None:
+    trial = _trial(Change("spark_master=local[2]"), 1, 2.0)
+    odd = replace(trial.start, rates=(replace(trial.start.rates[0], unexpected=7),), error="died [/127.0.0.1:9092]")
+    console = Console(width=300, record=True, file=StringIO())
+    console.print(result_table(summarise([replace(trial, start=odd)])))
+    line = next(line for line in console.export_text().splitlines() if "local[2]" in line)
+    assert " 7 " in line
+    assert "died [/127.0.0.1:9092]" in line

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from fraud_filter.config import load
 from fraud_filter.filter_metrics import FilterMetrics
 from fraud_filter.health import ask, judge
@@ -33,3 +35,14 @@ def test_a_stalled_filter_is_not_well() -> None:
     verdict = judge(text, 5.0)
     assert not verdict.healthy
     assert verdict.line == "q is stalled in continuous mode, no commit yet"
+
+
+def test_no_proxy_is_asked_for_what_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = MetricsServer(Registry(), "127.0.0.1", 0, "metrics_port")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    try:
+        assert "no filter answers" not in ask(load({"metrics_port": server.port})).line
+    finally:
+        server.stop()

@@ -71,6 +71,13 @@ def test_bench_takes_variables_of_the_command_line() -> None:
     assert " ".join(words.split()) == '.venv/bin/fraud-filter bench --repeats "0" --awake'
 
 
+def test_experiment_takes_variables_of_the_command_line() -> None:
+    words = make("-n", "experiment", "MODE=continuous", "CHANGE=linger_ms=5", "REPEATS=0", "AWAKE=1").splitlines()[-1]
+    assert " ".join(words.split()) == (
+        '.venv/bin/fraud-filter experiment "continuous" \'linger_ms=5\' --repeats "0" --awake'
+    )
+
+
 def test_report_takes_variables_of_the_command_line() -> None:
     command = " ".join(make("-n", "report", "SINCE=2h", "OUTPUT=a.html").splitlines()[-1].split())
     assert command == '.venv/bin/fraud-filter report --since "2h" --output "a.html"'

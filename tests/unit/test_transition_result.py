@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from rich.console import Console
 
+from fraud_filter.cli.main import cli
 from fraud_filter.errors import UsageError
-from fraud_filter.transitions.result import Transition, markdown_table, write_transitions
+from fraud_filter.transitions.result import Transition, markdown_table, result_table, write_transitions
 from fraud_filter.transitions.route import order_changes, parse_changes
 
 DONE = Transition("continuous", "real-time", "clean", "as it is", 0, 3, 0, 12.5)
@@ -72,3 +76,27 @@ def test_the_documentation_shows_both_ways_to_stop_in_a_line() -> None:
         "| `continuous` | `real-time` | 0 + 0 | 3 | 1,234 | 12.5 | 30.0 | as it is, repaired |",
         "| `continuous` | `micro-batch` | - | - | - | - | - | it did not start |",
     ]
+
+
+@pytest.mark.parametrize("content", ["no json", "{}", '[{"mode": "continuous"}]', "[1]"])
+def test_results_are_not_added_to_something_else(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "notes.json"
+    file.write_text(content)
+    with pytest.raises(UsageError, match=r"argument --add: .*notes\.json .*--output"):
+        write_transitions(file, [DONE], add=True)
+    assert file.read_text() == content
+
+
+def test_the_table_tells_errors_in_their_own_words() -> None:
+    console = Console(width=300, record=True, file=StringIO())
+    console.print(result_table([replace(DONE, unexpected=7, error="died [/127.0.0.1:9092]")]))
+    assert "died [/127.0.0.1:9092]" in console.export_text()
+
+
+def test_a_place_for_the_table_is_asked_for_before_the_work(tmp_path: Path) -> None:
+    file = tmp_path / "modes.md"
+    file.write_text("no place\n")
+    done = CliRunner().invoke(cli, ["transitions", "--docs", str(file)], standalone_mode=False)
+    assert isinstance(done.exception, UsageError)
+    assert "argument --docs:" in str(done.exception)
+    assert "<!-- transitions: begin -->" in str(done.exception)

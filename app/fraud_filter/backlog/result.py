@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from fraud_filter.config import ModeName
 from fraud_filter.tables import markdown, shown
@@ -59,9 +60,10 @@ def write_backlog(file: Path, results: Sequence[CatchUp], settings: Mapping[str,
 
 def result_table(results: Sequence[CatchUp]) -> Table:
     """A line a mode."""
-    table = Table(*_COLUMNS, "", title="Working off a backlog")
+    table = Table(*_COLUMNS, "unexpected", "", title="Working off a backlog")
     for one in results:
-        table.add_row(one.mode, *_figures(one), one.error, style="" if one.ok else "bold red")
+        told = Text(one.error)  # with brackets, which are marks to rich otherwise
+        table.add_row(one.mode, *_figures(one), shown(one.unexpected), told, style="" if one.ok else "bold red")
     return table
 
 

@@ -17,6 +17,8 @@ from fraud_filter.errors import UsageError
 #: A figure that differs by more than this share is pointed out: ratios of two runs on one machine stay within it.
 NOTABLE = 0.2
 
+#: What every result of a report has had since the first one.
+_NEEDED = {"mode", "rate", "keeps_up", "cpu_s_per_1000"}
 _FIGURES = ("p50_ms", "p99_ms", "cpu_s_per_1000", "rss_mib")
 
 
@@ -34,7 +36,9 @@ class Comparison(NamedTuple):
 
     @property
     def is_notable(self) -> bool:
-        """Whether one is missing, or they differ by more than a fifth."""
+        """Whether one alone is missing, or they differ by more than a fifth."""
+        if self.one == self.other:
+            return False
         return self.times is None or not 1 / (1 + NOTABLE) <= self.times <= 1 + NOTABLE
 
 
@@ -48,16 +52,30 @@ def load_report(path: Path) -> dict[str, Any]:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} can't be read: {error}; give a bench-report.json of `make bench`") from None
-    if not isinstance(data, dict) or not isinstance(data.get("results"), list) or "ratios" not in data:
+    if not isinstance(data, dict) or not _is_report(data):
         raise UsageError(f"{path} is no report of a bench: give a bench-report.json of `make bench`")
     return data
 
 
+def _is_report(data: Mapping[str, Any]) -> bool:
+    results, ratios = data.get("results"), data.get("ratios")
+    return (
+        isinstance(results, list)
+        and all(isinstance(one, dict) and one.keys() >= _NEEDED for one in results)
+        and isinstance(ratios, dict)
+        and all(isinstance(one, dict) for one in ratios.values())
+    )
+
+
 def compare(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Comparison]:
-    """All figures of two reports: first the ratios between contenders, then each contender's own at each rate."""
+    """All figures of two reports: first the ratios between contenders, then each contender's own at each rate.
+
+    Ratios are those at the lowest rate of each report, so that reports with different ones have none in common.
+    """
+    ratios = [_ratios_by_rate(report) for report in (one, other)]
     found = [
-        Comparison(f"{pair} {name}", *((report["ratios"].get(pair) or {}).get(name) for report in (one, other)))
-        for pair in {**one["ratios"], **other["ratios"]}
+        Comparison(f"{pair} {rate:g}/s {name}", *(report.get((pair, rate), {}).get(name) for report in ratios))
+        for pair, rate in {**ratios[0], **ratios[1]}
         for name in ("p50", "p99")
     ]
     rows = [{(result["mode"], result["rate"]): result for result in report["results"]} for report in (one, other)]
@@ -67,6 +85,11 @@ def compare(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Comparison
             Comparison(f"{mode} {rate:g}/s {name}", results[0].get(name), results[1].get(name)) for name in _FIGURES
         ]
     return found
+
+
+def _ratios_by_rate(report: Mapping[str, Any]) -> dict[tuple[str, float], Mapping[str, float | None]]:
+    lowest = min((float(result["rate"]) for result in report["results"]), default=0.0)
+    return {(pair, lowest): ratio or {} for pair, ratio in report["ratios"].items()}
 
 
 def comparison_table(comparisons: list[Comparison], names: tuple[str, str]) -> Table:

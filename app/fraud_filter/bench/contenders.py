@@ -68,15 +68,29 @@ REGISTRY: dict[str, Contender] = {
 }
 
 
-def available(names: tuple[str, ...]) -> tuple[str, ...]:
+def available(names: tuple[str, ...], slowest: float = 0.0) -> tuple[str, ...]:
     """The named contenders; without names all that can run here.
 
+    Args:
+        slowest: the lowest rate that is planned, in payments per second of one partition.
+
     Raises:
-        UsageError: a named one can't run here; the message says what must be done.
+        UsageError: a named one can't run here, or not at such rates; the message says what must be done.
     """
     if not names:
-        return tuple(name for name, contender in REGISTRY.items() if not contender.lacks())
+        return tuple(
+            name
+            for name, contender in REGISTRY.items()
+            if contender.most_per_partition >= slowest and not contender.lacks()
+        )
     for name in names:
-        if lacks := REGISTRY[name].lacks():
+        contender = REGISTRY[name]
+        if lacks := contender.lacks():
             raise UsageError(f"argument --contenders: {name!r} can't run here: {lacks}")
+        if contender.most_per_partition < slowest:
+            raise UsageError(
+                f"argument --contenders: {name!r} is for up to {contender.most_per_partition:g} payments/s of each "
+                f"partition, and the lowest of --rates is {slowest:g}: add a lower one or more --partitions, or leave "
+                f"{name!r} out"
+            )
     return names

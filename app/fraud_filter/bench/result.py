@@ -59,8 +59,9 @@ class RateResult:
 class StartResult:
     """One start of a contender: all rates of one round. `first_decision_s` is from its start to its first decision.
 
-    `uss_mib` is the memory that it had for itself after the last rate; `error` says why it has no (more) rates;
-    `repeated` is how often the contender was started anew because others took the processor.
+    `uss_mib` is the memory that it had for itself after the last rate. `error` says why it has no (more) rates, and
+    `failed_at` is the rate at which that happened, None where it was at none. `repeated` is how often the contender
+    was started anew because others took the processor.
     """
 
     contender: str
@@ -69,6 +70,7 @@ class StartResult:
     first_decision_s: float | None = None
     uss_mib: float | None = None
     error: str | None = None
+    failed_at: float | None = None
     repeated: int = 0
 
     @property

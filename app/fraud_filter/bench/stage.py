@@ -42,10 +42,16 @@ def open_stage(plan: BenchPlan, settings: Settings, say: Say) -> Iterator[Stage]
 def _warm_up_broker(stage: Stage) -> None:
     """A start of the floor without rates, so that the first contender does not meet a cold broker.
 
+    With the shipped rules and schema: the floor can't have all that the filter can.
+
     Raises:
         FraudFilterError: it failed.
     """
     stage.say("warming up the broker")
-    warmed = Start(replace(stage, plan=replace(stage.plan, rates=())), FLOOR, 0).run()
+    shipped = {
+        name: Settings.model_fields[name].get_default(call_default_factory=True) for name in ("rules", "payment_schema")
+    }
+    settings = stage.settings.model_copy(update=shipped)
+    warmed = Start(replace(stage, plan=replace(stage.plan, rates=()), settings=settings), FLOOR, 0).run()
     if warmed.error:
         raise FraudFilterError(f"the broker could not be warmed up: {warmed.error}")

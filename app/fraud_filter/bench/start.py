@@ -105,14 +105,16 @@ class Start:
         launch = Launch(self._settings, topic.end_offsets(), stage.workspace, stage.java_home, self._label)
         contender = self._contender.program(launch)
         began_s = time.time()
-        error = None
+        error: str | None = None
+        rate: float | None = None
+        failed_at: float | None = None
         with contender:
             try:
                 self._start(contender, topic, tail)
                 for rate in self._plan.rates:
                     self._segments.append(self._load(contender, rate, topic, tail))
             except FraudFilterError as failure:
-                error = str(failure)
+                error, failed_at = str(failure), rate
             memory = unique_memory_mib(contender)
             code = contender.stop(_STOP_S)
         if code != 0 and error is None:
@@ -120,7 +122,7 @@ class Start:
         read = Readback(self._settings)
         rates = tuple(self._figures(segment, read) for segment in self._segments)
         first_s = None if read.first_decision_s is None else round(read.first_decision_s - began_s, 2)
-        return replace(blank, rates=rates, first_decision_s=first_s, uss_mib=memory, error=error)
+        return replace(blank, rates=rates, first_decision_s=first_s, uss_mib=memory, error=error, failed_at=failed_at)
 
     def _figures(self, segment: _Segment, read: Readback) -> RateResult:
         figures = evaluate(self._plan, segment.rate, read.between(segment.start, segment.end), segment.sampler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
@@ -21,15 +22,17 @@ def summarise_rounds(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
     """For each contender and rate the medians of its rounds.
 
     Latencies are in milliseconds, from append to append; those from the due time on are named `due_…`. `spread_…` is
-    the highest round less the lowest, as a share of the median. `lost`, `duplicated` and `unexpected` are sums.
+    the highest round less the lowest, as a share of the median; None with one round. `lost`, `duplicated` and
+    `unexpected` are sums. `keeps_up`: no round was behind at the end of this rate, and no start failed there or below.
     """
     results = []
     for name in CONTENDERS:
-        mine = [rate for start in starts if start.contender == name for rate in start.rates]
-        results += [
-            _summarise(name, rate, [result for result in mine if result.rate == rate])
-            for rate in sorted({result.rate for result in mine})
-        ]
+        mine = [start for start in starts if start.contender == name]
+        lowest_failed = min((start.failed_at for start in mine if start.failed_at is not None), default=math.inf)
+        measured = [rate for start in mine for rate in start.rates]
+        for rate in sorted({result.rate for result in measured}):
+            result = _summarise(name, rate, [one for one in measured if one.rate == rate])
+            results.append({**result, "keeps_up": result["keeps_up"] and rate < lowest_failed})
     return results
 
 
@@ -131,7 +134,10 @@ def _total(values: Iterable[int | None]) -> int | None:
 
 
 def _spread(values: Iterable[float | None]) -> float | None:
-    return _of_known(values, lambda known: (max(known) - min(known)) / (statistics.median(known) or 1))
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return None  # not the same as rounds that agree
+    return _of_known(known, lambda several: (max(several) - min(several)) / (statistics.median(several) or 1))
 
 
 def _of_known(values: Iterable[float | None], function: Callable[[list[float]], float]) -> float | None:

@@ -23,7 +23,7 @@ _BOUNDS = ("max_offsets_per_trigger", "continuous_interval", "real_time_duration
 @click.option("--records", type=click.IntRange(min=1), default=2_000_000, show_default=True, help="payments that wait")
 @rate_option(300.0, "payments per second that come in meanwhile")
 @results_option("backlog.json")
-@docs_option("docs/operations.md")
+@docs_option("docs/operations.md", "backlog")
 @settings_options(*_BOUNDS)
 def command(settings: Settings, modes: str, records: int, rate: float, output: Path, docs: Path | None) -> int:
     """Work off a backlog, as after an outage, in each mode: time to catch up, peak memory, audit.

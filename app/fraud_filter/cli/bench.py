@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ _LOG_WIDTH = 140
     metavar="DIR",
     help="where bench-report.html, bench-report.json and the plots go  [.]",
 )
-@docs_option("README.md")
+@docs_option("README.md", "bench")
 @settings_options(*KNOBS)
 def command(settings: Settings, contenders: str, rates: str, docs: Path | None, **arguments: Any) -> int:
     """Set the four modes, a plain client and Apache Flink side by side: latency, cost, audit, at several rates.
@@ -41,8 +42,8 @@ def command(settings: Settings, contenders: str, rates: str, docs: Path | None, 
     from fraud_filter.bench.plan import BenchPlan, parse_contenders, parse_rates
     from fraud_filter.outputs import check_directory
 
-    chosen = available(parse_contenders(contenders))
-    plan = BenchPlan(contenders=chosen, rates=parse_rates(rates), **arguments)
+    plan = BenchPlan(contenders=parse_contenders(contenders), rates=parse_rates(rates), **arguments)
+    plan = replace(plan, contenders=available(plan.contenders, min(plan.rates) / plan.partitions))
     check_directory("--output", plan.output)
     return _run(plan, settings, docs)
 
@@ -62,6 +63,6 @@ def _run(plan: Any, settings: Settings, docs: Path | None) -> int:
         click.echo(f"fraud-filter: {problem}", err=True)
     for path in write_report(report):
         click.echo(f"written: {path.resolve()}")
-    if docs:
+    if docs and data["results"]:
         write_between(docs, "bench", markdown_results(data["results"]))
     return EXIT_OK if report.ok else EXIT_FAILED

@@ -24,7 +24,7 @@ _LOG_WIDTH = 180
 )
 @results_option("faults.json")
 @click.option("--add", is_flag=True, help="keep what the file holds about other faults and modes")
-@docs_option("docs/operations.md")
+@docs_option("docs/operations.md", "faults")
 @click.option("--list", "listed", is_flag=True, help="name the faults, and end")
 def command(
     only: str, modes: str, rate: float, seconds: float, output: Path, add: bool, docs: Path | None, listed: bool
@@ -36,9 +36,10 @@ def command(
     """
     from fraud_filter.demo.plan import parse_modes
     from fraud_filter.faults.catalogue import FAULTS, choose
-    from fraud_filter.faults.result import Outcome, markdown_table, result_table, write_outcomes
+    from fraud_filter.faults.result import FIELDS, Outcome, markdown_table, result_table, write_outcomes
     from fraud_filter.faults.run import Run
     from fraud_filter.faults.stage import open_stage
+    from fraud_filter.outputs import read_items
     from fraud_filter.tables import write_between
 
     if listed:
@@ -46,6 +47,8 @@ def command(
             click.echo(f"{fault.name:<18} {fault.what}")
         return EXIT_OK
     faults, wanted = choose(only), parse_modes(modes)
+    if add:
+        read_items(output, FIELDS)  # before the work rather than after it
     results: list[Outcome] = []
     # Batches of real-time mode that end now and then: each restart reads again what came in since the last end.
     with open_stage(wanted[0], rate, click.echo, FRAUD_REAL_TIME_DURATION="1 minute") as stage:

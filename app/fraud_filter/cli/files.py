@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from fraud_filter.errors import UsageError
+from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.tables import find_place
 
 
 def require_writable(_: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
@@ -39,11 +40,21 @@ def results_option(name: str) -> Callable[..., Any]:
     )
 
 
-def docs_option(place: str) -> Callable[..., Any]:
-    """`--docs FILE`: a Markdown file with a place for the table of results, such as `place`."""
+def docs_option(example: str, name: str) -> Callable[..., Any]:
+    """`--docs FILE`: a Markdown file with a place of that `name` for the table of results, such as `example`."""
+
+    def require_place(_: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
+        if file:
+            try:
+                find_place(file, name)
+            except FraudFilterError as error:
+                raise UsageError(f"argument {option.opts[0]}: {error}") from None
+        return file
+
     return click.option(
         "--docs",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
-        help=f"also write the table between the markers in this Markdown file, such as {place}",
+        callback=require_place,
+        help=f"also write the table between the markers in this Markdown file, such as {example}",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from fraud_filter import config
+from fraud_filter.errors import UsageError
 
 
 def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -46,8 +48,19 @@ def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[...
 
 def rate_option(default: float, what: str = "payments per second") -> Callable[..., Any]:
     """`--rate`: a number above 0, in `what`."""
+
+    def require_finite(_: click.Context, __: click.Parameter, rate: float) -> float:
+        if not math.isfinite(rate):
+            raise UsageError(f"argument --rate: {rate:g} is not accepted: give a number above 0")
+        return rate
+
     return click.option(
-        "--rate", type=click.FloatRange(min=0, min_open=True), default=default, show_default=True, help=what
+        "--rate",
+        type=click.FloatRange(min=0, min_open=True),
+        default=default,
+        show_default=True,
+        callback=require_finite,
+        help=what,
     )
 
 

@@ -35,7 +35,7 @@ _LOG_WIDTH = 160
 )
 @results_option("transitions.json")
 @click.option("--add", is_flag=True, help="keep what the file holds about other changes")
-@docs_option("docs/modes.md")
+@docs_option("docs/modes.md", "transitions")
 @settings_options("micro_batch_interval", "async_progress_interval_ms", "continuous_interval", "real_time_duration")
 def command(
     settings: Settings, only: str, stop: str, rate: float, seconds: float, output: Path, add: bool, docs: Path | None
@@ -45,12 +45,15 @@ def command(
     Runs an embedded Kafka and Spark; nothing is left running. Exit code 1: something was lost or unexpected, or a
     mode did not start. Duplicates are counted, and are no fault.
     """
+    from fraud_filter.outputs import read_items
     from fraud_filter.tables import write_between
-    from fraud_filter.transitions.result import StopKind, markdown_table, result_table, write_transitions
+    from fraud_filter.transitions.result import FIELDS, StopKind, markdown_table, result_table, write_transitions
     from fraud_filter.transitions.route import order_changes, parse_changes
     from fraud_filter.transitions.stage import run_on_stage
 
     changes = order_changes(parse_changes(only))
+    if add:
+        read_items(output, FIELDS)  # before the work rather than after it
     stops: list[StopKind] = ["clean", "kill"] if stop == "both" else ["kill"] if stop == "kill" else ["clean"]
     results = run_on_stage(settings, changes, stops, rate=rate, seconds=seconds, say=click.echo)
     items = write_transitions(output, results, add=add)

@@ -94,14 +94,15 @@ def _growth(times: Sequence[float], totals: Sequence[float], start_s: float, end
 
 
 def unique_memory_mib(child: Child) -> float | None:
-    """Memory that would be free without the program (USS), in MiB; slow for a large one, so not while measuring."""
-    if not child.pid:
-        return None
-    found = 0
-    for process in _family(child.pid):
+    """Memory that would be free without the program (USS), in MiB; None where it has ended.
+
+    Slow for a large one, so not while measuring.
+    """
+    found = []
+    for process in _family(child.pid) if child.pid else ():
         with suppress(psutil.Error):
-            found += process.memory_full_info().uss
-    return found / _MIB
+            found.append(process.memory_full_info().uss)
+    return sum(found) / _MIB if found else None
 
 
 def _usage(pid: int) -> tuple[float, float]:

@@ -51,7 +51,7 @@ class Change:
     @property
     def checkpoints(self) -> Path | None:
         """The directory that is to take checkpoints; None: the usual one."""
-        return Path(self.settings[CHECKPOINT]) if CHECKPOINT in self.settings else None
+        return Path(self.settings[CHECKPOINT]).resolve() if CHECKPOINT in self.settings else None
 
     def plan(self, plan: BenchPlan) -> BenchPlan:
         """The plan with the partitions that are asked for, its own otherwise."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from fraud_filter.bench.result import RateResult
 from fraud_filter.bench.summary import median_of_known
@@ -13,6 +14,9 @@ from fraud_filter.bench.table import rounded
 from fraud_filter.experiment.change import BASE
 from fraud_filter.experiment.run import Trial
 
+_HEADINGS = (
+    "rate, /s", "p50, ms", "ratio", "p99, ms", "ratio", "CPU s/1,000", "ratio", "start, s", "MiB", "lost", "unexpected",
+)  # fmt: skip
 _FIGURES: dict[str, Callable[[RateResult], float | None]] = {
     "p50_ms": lambda one: one.append.get("p50_ms"),
     "p99_ms": lambda one: one.append.get("p99_ms"),
@@ -50,12 +54,16 @@ def summarise(trials: Sequence[Trial]) -> list[dict[str, Any]]:
 
 def result_table(results: Sequence[dict[str, Any]]) -> Table:
     """A line for each change and rate."""
-    headings = ("rate, /s", "p50, ms", "ratio", "p99, ms", "ratio", "CPU s/1,000", "ratio", "start, s", "MiB", "lost")
-    table = Table("change", *headings, "")
+    table = Table("change", *_HEADINGS, "")
     for one in results:
         figures = (one[name] for figure in _FIGURES for name in (figure, f"{figure}_ratio"))
-        shown = (one["rate"], *figures, one["first_decision_s"], one["memory_mib"], one["lost"])
-        table.add_row(one["change"], *map(rounded, shown), "; ".join(one["errors"]))
+        shown = (
+            one["rate"],
+            *figures,
+            *(one[name] for name in ("first_decision_s", "memory_mib", "lost", "unexpected")),
+        )
+        # Texts: changes and errors have brackets, which are marks to rich otherwise.
+        table.add_row(Text(one["change"]), *map(rounded, shown), Text("; ".join(one["errors"])))
     return table
 
 
@@ -66,7 +74,7 @@ def _medians(rounds: Sequence[RateResult]) -> dict[str, float | None]:
 
 def _sums(rounds: Sequence[RateResult]) -> dict[str, int | None]:
     counts = {name: [getattr(one, name) for one in rounds] for name in ("lost", "duplicated", "unexpected")}
-    return {name: None if None in found else sum(found) for name, found in counts.items()}
+    return {name: None if None in found or not found else sum(found) for name, found in counts.items()}
 
 
 def _ratios(measured: dict[tuple[str, int, float], RateResult], name: str, rate: float) -> dict[str, float | None]:

@@ -1,8 +1,8 @@
-"""Rules files of any size for experiments, made from the user's own: no payment is flagged that was not before."""
+"""Rules files of any size for experiments, made from the user's own: they flag as many payments as those do."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from fraud_filter.config import Settings
+from fraud_filter.errors import UsageError
 from fraud_filter.experiment.change import BLOCKED_IDS, RULE_COUNT
 from fraud_filter.rules import Rule, load_rules
 from fraud_filter.schema import load_schema
@@ -22,8 +23,8 @@ def write_rules(settings: Settings, sizes: Mapping[str, int], folder: Path) -> P
     """Writes the rules with the `sizes` that a change asks for; returns the file, that of `settings` without any.
 
     Args:
-        sizes: `rule_count`: the first of the rules, and made-up ones after them; `blocked_ids`: ids on each block
-            list, made-up ones after its own.
+        sizes: `rule_count`: the rules, and made-up ones after them that no payment matches; `blocked_ids`: ids on
+            each block list, made-up ones after its own, from all of which the generator takes.
         folder: where the files go.
 
     Raises:
@@ -31,14 +32,34 @@ def write_rules(settings: Settings, sizes: Mapping[str, int], folder: Path) -> P
     """
     if not sizes.keys() & {RULE_COUNT, BLOCKED_IDS}:
         return settings.rules
-    rules = load_rules(settings.rules, load_schema(settings.payment_schema)).rules
+    rules = _load(settings)
     count = sizes.get(RULE_COUNT, len(rules))
     made_up = (Rule(f"rule-{number}", 0, when=_MORE.format(number=number)) for number in range(len(rules), count))
     folder.mkdir(parents=True)
-    entries = [_entry(_longer(rule, sizes.get(BLOCKED_IDS, 0)), folder) for rule in (*rules[:count], *made_up)]
+    entries = [_entry(_longer(rule, sizes.get(BLOCKED_IDS, 0)), folder) for rule in (*rules, *made_up)]
     file = folder / settings.rules.name
     file.write_text(yaml.safe_dump({"rules": entries}, sort_keys=False), encoding="utf-8")
     return file
+
+
+def check_sizes(settings: Settings, sizes: Mapping[str, int]) -> None:
+    """Refuses less rules than there are.
+
+    Raises:
+        UsageError: `rule_count` is smaller than the rules of `settings`, or these are not accepted.
+    """
+    if RULE_COUNT not in sizes:
+        return
+    least = len(_load(settings))
+    if sizes[RULE_COUNT] < least:
+        raise UsageError(
+            f"argument CHANGE: {RULE_COUNT}={sizes[RULE_COUNT]} is not accepted: give {least} or more. There are as "
+            f"many in {settings.rules}, and without one of them less would be flagged, and written"
+        )
+
+
+def _load(settings: Settings) -> Sequence[Rule]:
+    return load_rules(settings.rules, load_schema(settings.payment_schema)).rules
 
 
 def _longer(rule: Rule, count: int) -> Rule:

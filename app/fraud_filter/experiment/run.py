@@ -14,15 +14,17 @@ from fraud_filter.bench.plan import BenchPlan
 from fraud_filter.bench.result import StartResult
 from fraud_filter.bench.stage import open_stage
 from fraud_filter.bench.start import Say, Stage, Start
+from fraud_filter.bench.table import rounded
 from fraud_filter.bench.undisturbed import run_undisturbed
 from fraud_filter.config import ModeName, Settings
 from fraud_filter.embedded.processes import Child
 from fraud_filter.experiment.change import Change
-from fraud_filter.experiment.rule_files import write_rules
+from fraud_filter.experiment.rule_files import check_sizes, write_rules
 from fraud_filter.experiment.scraper import Scraper, free_port
+from fraud_filter.tables import shown
 
 #: Settings by which the audit decides what is expected.
-_DECIDES = ("rules", "payment_schema")
+_DECIDES = ("rules", "payment_schema", "max_record_bytes")
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,13 @@ def run_experiment(
     """Runs each change once a round, in an order that begins with another one each round.
 
     Raises:
+        UsageError: a change asks for less rules than there are.
         FraudFilterError: the stack could not be started.
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
     """
     trials: list[Trial] = []
+    for change in changes:
+        check_sizes(_deciding(settings, change), change.sizes)
     # Task slots for the most partitions; each start has the plan of its own change.
     most = max((change.plan(plan) for change in changes), key=lambda one: one.partitions)
     with open_stage(most, settings, say) as stage:
@@ -77,10 +82,15 @@ def _try(stage: Stage, mode: ModeName, change: Change, name: str, number: int) -
 
 def _sized(stage: Stage, change: Change, folder: str) -> Stage:
     """The stage with rules of the size that is asked for; generator and audit know of them too."""
-    given = {name: change.settings[name] for name in _DECIDES if name in change.settings}
-    settings = stage.settings.model_copy(update=given)
+    settings = _deciding(stage.settings, change)
     rules = write_rules(settings, change.sizes, stage.workspace.path / folder)
     return replace(stage, settings=settings.model_copy(update={"rules": rules}))
+
+
+def _deciding(settings: Settings, change: Change) -> Settings:
+    """The settings with those of the change by which is decided."""
+    given = {name: change.settings[name] for name in _DECIDES if name in change.settings}
+    return settings.model_copy(update=given)
 
 
 @contextmanager
@@ -110,7 +120,8 @@ def _describe(trial: Trial) -> str:
     if start.error:
         return f"{head}: {start.error}"
     found = (
-        f"{one.rate:g}/s p50 {one.append.get('p50_ms') or 0:.2f} ms p99 {one.append.get('p99_ms') or 0:.2f} ms"
+        f"{one.rate:g}/s p50 {rounded(one.append.get('p50_ms'))} ms p99 {rounded(one.append.get('p99_ms'))} ms, "
+        f"{shown(one.lost)} lost, {shown(one.unexpected)} unexpected"
         for one in start.rates
     )
-    return f"{head}: {', '.join(found)}"
+    return f"{head}: {'; '.join(found)}"

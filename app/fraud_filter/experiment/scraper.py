@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import requests
 
+from fraud_filter import local_http
 from fraud_filter.periodic import Periodic
 
 _EVERY_S = 1.0
@@ -25,7 +26,7 @@ class Scraper(Periodic):
     def look(self) -> None:
         """Reads the page."""
         with suppress(requests.RequestException):  # it starts, stops, or serves none
-            self.scrapes += requests.get(self._url, timeout=_TIMEOUT_S).ok
+            self.scrapes += local_http.get(self._url, _TIMEOUT_S).ok
 
 
 def free_port() -> int:

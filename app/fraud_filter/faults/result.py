@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any, get_args
 
 from rich.table import Table
+from rich.text import Text
 
 from fraud_filter.config import ModeName
 from fraud_filter.outputs import write_items
 from fraud_filter.tables import markdown, shown
 
-_COLUMNS = ("fault", "mode", "lost", "duplicated", "recovery, s", "seen as")
+#: What is told apart in a file of results.
+FIELDS = ("fault", "mode")
+_COLUMNS = (*FIELDS, "lost", "duplicated", "recovery, s", "seen as")
 
 
 @dataclass(frozen=True)
@@ -47,16 +50,17 @@ class Outcome:
 
 def write_outcomes(file: Path, found: Sequence[Outcome], *, add: bool) -> list[dict[str, Any]]:
     """Writes the results; with `add`, those of other faults and modes that the file holds stay in it."""
-    return write_items(file, [asdict(outcome) for outcome in found], _key, add=add)
+    return write_items(file, [asdict(outcome) for outcome in found], FIELDS, add=add)
 
 
 def result_table(found: Sequence[Outcome]) -> Table:
     """A line a fault and mode."""
-    table = Table(*_COLUMNS, title="Faults")
+    table = Table(*FIELDS, "lost", "duplicated", "unexpected", *_COLUMNS[-2:], title="Faults")
     for one in found:
-        figures = (shown(figure) for figure in (one.lost, one.duplicated, one.recovery_s))
+        figures = (shown(figure) for figure in (one.lost, one.duplicated, one.unexpected, one.recovery_s))
         told = f"{one.error}; {one.seen_as}" if one.error else one.seen_as
-        table.add_row(one.fault, one.mode, *figures, told, style="" if one.ok else "bold red")
+        # A text: errors have brackets, which are marks to rich otherwise.
+        table.add_row(one.fault, one.mode, *figures, Text(told), style="" if one.ok else "bold red")
     return table
 
 
@@ -68,7 +72,3 @@ def markdown_table(items: Sequence[Mapping[str, Any]], order: Sequence[str]) -> 
         told = "; ".join(word for word in (item["error"], item["seen_as"]) if word) or "nothing"
         rows.append([f"`{item['fault']}`", f"`{item['mode']}`", *figures, told])
     return markdown(_COLUMNS, rows)
-
-
-def _key(item: Mapping[str, Any]) -> tuple[str, str]:
-    return item["fault"], item["mode"]

@@ -14,6 +14,7 @@ from docker.models.containers import Container
 from prometheus_client.parser import text_string_to_metric_families
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from fraud_filter import local_http
 from fraud_filter.compose import images
 from fraud_filter.compose.own_env import make_own_env
 from fraud_filter.compose.stack import Stack
@@ -93,7 +94,7 @@ class Stage:
     def metric(self, name: str, label: str) -> dict[str, float]:
         """A metric of the filter's, by one of its labels; empty while the filter does not answer."""
         try:
-            page = requests.get(f"http://127.0.0.1:{self.stack.value('FRAUD_METRICS_PORT')}/metrics", timeout=_ANSWER_S)
+            page = local_http.get(f"http://127.0.0.1:{self.stack.value('FRAUD_METRICS_PORT')}/metrics", _ANSWER_S)
             page.raise_for_status()
         except requests.RequestException:
             return {}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rich.table import Table
+from rich.text import Text
 
 from fraud_filter.config import ModeName
 from fraud_filter.outputs import write_items
@@ -15,6 +16,9 @@ from fraud_filter.tables import markdown, shown
 
 StopKind = Literal["clean", "kill"]
 
+#: What is told apart in a file of results.
+FIELDS = ("from", "to", "stop")
+_COLUMNS = (*FIELDS, "lost", "duplicated", "unexpected", "seconds", "how")
 _PAIR_COLUMNS = (
     "from", "to", "lost", "duplicated, clean", "duplicated, killed", "seconds, clean", "seconds, killed", "checkpoint",
 )  # fmt: skip
@@ -52,16 +56,16 @@ class Transition:
 
 def write_transitions(file: Path, found: Sequence[Transition], *, add: bool) -> list[dict[str, Any]]:
     """Writes the results; with `add`, those of other changes (or stops) that the file holds stay in it."""
-    return write_items(file, [transition.to_dict() for transition in found], _key, add=add)
+    return write_items(file, [transition.to_dict() for transition in found], FIELDS, add=add)
 
 
 def result_table(found: Sequence[Transition]) -> Table:
     """A line a change."""
-    table = Table("from", "to", "stop", "lost", "duplicated", "seconds", "how", title="Changes of the mode")
+    table = Table(*_COLUMNS, title="Changes of the mode")
     for one in found:
-        figures = (shown(figure) for figure in (one.lost, one.duplicated, one.seconds))
+        figures = (shown(figure) for figure in (one.lost, one.duplicated, one.unexpected, one.seconds))
         style = "" if one.ok else "bold red"
-        table.add_row(one.old, one.new, one.stop, *figures, one.error or one.how, style=style)
+        table.add_row(one.old, one.new, one.stop, *figures, Text(one.error or one.how), style=style)
     return table
 
 
@@ -77,7 +81,3 @@ def markdown_table(items: Sequence[Mapping[str, Any]]) -> str:
         how = dict.fromkeys(item["error"] or item["how"].partition(":")[0] for item in by_stop.values())
         rows.append([f"`{old}`", f"`{new}`", lost, *figures, ", ".join(how)])
     return markdown(_PAIR_COLUMNS, rows)
-
-
-def _key(item: dict[str, Any]) -> tuple[str, str, str]:
-    return item["from"], item["to"], item["stop"]
