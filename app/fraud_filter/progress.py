@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 Offsets = dict[int, int]
 
+#: The phase that only a batch that was executed has (Spark guide, "Monitoring").
+_EXECUTED = "addBatch"
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -70,7 +73,7 @@ class ProgressReader(Protocol):
 
 
 class EventReader:
-    """Reads the progress events that Spark keeps for a query: the last hundred.
+    """Reads the progress events that Spark keeps for a query, the last hundred, of the batches that were executed.
 
     They are asked for, and no listener is told: for a listener in Python Java calls back with each event, which is then
     taken apart by dozens of calls in the other direction.
@@ -96,7 +99,10 @@ class EventReader:
             event = recent[index]
             if self._last and int(event.batchId()) <= self._last.number:
                 return
-            yield from_event(json.loads(event.json()), self._topic)
+            told = json.loads(event.json())
+            # A trigger without data sends an event too, under the number of the batch that comes next.
+            if _EXECUTED in told.get("durationMs", {}):
+                yield from_event(told, self._topic)
 
 
 class CheckpointReader:

@@ -92,3 +92,24 @@ def test_the_same_series_move_in_every_mode(new_stage: StageMaker, tmp_path: Pat
     assert len(common["continuous"]) > 10
     for mode, shape in common.items():
         assert shape == common["continuous"], mode
+
+
+def test_what_comes_after_a_pause_counts(new_stage: StageMaker, tmp_path: Path) -> None:
+    """Spark tells of a trigger without data under the number of the batch that comes next."""
+    stage, page = new_stage(tmp_path), Page(*free_ports(1))
+    with stage.run(mode="micro-batch", metrics_port=str(page.port)) as program:
+        wait_until(lambda: page.values("fraud_filter_up") == {"": 1.0}, "the query runs", program)
+        for sent in (10, 20):
+            time.sleep(12)  # Spark does so once at first, and then every 10 seconds
+            commits = page.values("fraud_filter_commits_total")[""]
+            stage.send((f"c{n}", payment(f"p{n}", 12)) for n in range(10))
+            wait_until(
+                lambda sent=sent: page.values("fraud_filter_input_records_total")[""] == sent,  # type: ignore[misc]
+                f"{sent} are counted",
+                program,
+                timeout_s=8,
+            )
+            assert page.values("fraud_filter_commits_total")[""] > commits
+        assert commits >= 1
+        assert set(page.values("fraud_filter_consumer_lag_records").values()) == {0.0}
+        assert program.stop(30) == 0, program.tail()
