@@ -210,6 +210,18 @@ class Settings(BaseSettings):
         other_default = "spark.hadoop.fs.defaultFS" in self.spark_conf or "HADOOP_CONF_DIR" in os.environ
         return scheme == "file" or (not scheme and not other_default)
 
+    @property
+    def checkpoint_directory(self) -> Path | None:
+        """The checkpoint's directory where its location names one of this machine; None: of another file system.
+
+        `#` and `?` are letters of a name to Hadoop, whose paths have neither query nor fragment.
+        """
+        scheme = urlsplit(self.checkpoint).scheme
+        if scheme not in ("", "file"):
+            return None
+        path = self.checkpoint.removeprefix("file:") if scheme else self.checkpoint
+        return Path("/" + path[2:].partition("/")[2] if path.startswith("//") else path)
+
 
 #: Settings whose environment name has no prefix.
 _UNPREFIXED = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Literal, get_args
 
 from prometheus_client import Counter, Gauge
@@ -24,6 +25,7 @@ class FilterMetrics:
         """`reasons`: all values of the restarts' label `reason`."""
         self._values = (mode, query)
         self._topic = topic
+        self._partitions: set[int] = set()
 
         def gauge(name: str, text: str, *more: str) -> Gauge:
             return Gauge(f"fraud_filter_{name}", text, (*_LABELS, *more), registry=registry)
@@ -94,7 +96,18 @@ class FilterMetrics:
             self._phase.labels(*self._values, phase).set(seconds)
 
     def set_offsets(self, committed: Offsets, latest: Offsets) -> None:
-        """Committed and end offsets by partition; the lag of those partitions that both name."""
+        """Committed and end offsets by partition; the lag of those partitions that both name.
+
+        Ends that are not known (no broker answers) stay as they were; what is known of a partition that the topic has
+        no longer is forgotten.
+        """
+        if latest:
+            for number in self._partitions - latest.keys():
+                for gauge in (self._committed, self._latest, self._lag):
+                    with suppress(KeyError):
+                        gauge.remove(*self._values, self._topic, str(number))
+            self._partitions = {*latest}
+            committed = {number: offset for number, offset in committed.items() if number in latest}
         for number, offset in committed.items():
             self._committed.labels(*self._values, self._topic, str(number)).set(offset)
         for number, offset in latest.items():

@@ -30,7 +30,10 @@ def ask(settings: Settings) -> Verdict:
         answer.raise_for_status()
     except requests.RequestException as error:
         return Verdict(False, f"no filter answers at {url}: {type(error).__name__}")
-    return judge(answer.text, time.time())
+    try:
+        return judge(answer.text, time.time())
+    except ValueError:
+        return Verdict(False, f"what answers at {url} is no filter: see metrics_port (FRAUD_METRICS_PORT)")
 
 
 def judge(metrics: str, now: float) -> Verdict:

@@ -6,15 +6,13 @@ running session.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import socket
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlparse
 
+from fraud_filter import starting_offsets
 from fraud_filter.config import Settings, duration_s, env_name
 from fraud_filter.errors import UsageError
 from fraud_filter.executors import count_slots
@@ -74,7 +72,7 @@ def check_inputs(settings: Settings) -> Inputs:
     partitions = settings.rate_partitions if settings.source == "rate" else 0
     if "kafka" in (settings.source, settings.sink):
         partitions = count_partitions(settings) or partitions
-    _check_starting_offsets(settings)
+    starting_offsets.complete(settings, partitions)
     return Inputs(mode, schema, rules, partitions)
 
 
@@ -158,10 +156,9 @@ def _check_durations(settings: Settings) -> None:
 
 def _check_checkpoint(settings: Settings) -> None:
     """A local checkpoint is tried here; any other file system is tried by Spark at the start of the query."""
-    url = urlparse(settings.checkpoint)
-    if url.scheme not in ("", "file"):
+    path = settings.checkpoint_directory
+    if path is None:
         return
-    path = Path(url.path if url.scheme else settings.checkpoint)
     try:
         path.mkdir(parents=True, exist_ok=True)
         probe = path / f".writable-{os.getpid()}"
@@ -178,6 +175,7 @@ def _check_port(settings: Settings) -> None:
     if not settings.ui_port:
         return
     with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Spark's: closed connections don't count
         try:
             probe.bind(("127.0.0.1", settings.ui_port))
         except OSError as error:
@@ -231,18 +229,3 @@ def _warn_of_small_topic(admin: Any, settings: Settings, name: str) -> None:
             'action="set max.message.bytes=%d on the topic, or lower max_record_bytes"',
             name, present, needed, needed,
         )  # fmt: skip
-
-
-def _check_starting_offsets(settings: Settings) -> None:
-    text = settings.starting_offsets
-    if text in ("earliest", "latest"):
-        return
-    try:
-        offsets = json.loads(text)[settings.input_topic]
-        if not all(isinstance(int(number), int) and isinstance(offset, int) for number, offset in offsets.items()):
-            raise ValueError(text)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise UsageError(
-            f"setting starting_offsets (--starting-offsets, FRAUD_STARTING_OFFSETS): {text!r} is not accepted; give "
-            f'earliest, latest, or JSON such as {{"{settings.input_topic}": {{"0": 12, "1": 3}}}}'
-        ) from None

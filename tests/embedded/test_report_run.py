@@ -179,16 +179,20 @@ def test_phases_are_of_micro_batches_only(recorded: Recorded) -> None:
     assert max(ends) < switched + recorded.data.window.rate_s + 1
 
 
-def test_a_longer_window_shows_the_same_counts_but_for_what_falls_between_its_steps(recorded: Recorded) -> None:
-    end, step_s = recorded.data.window.end, 5
-    # What came before the first step with data, or after the last one, is not counted: it depends on where they lie.
-    longer = [collect(Prometheus(recorded.server.address), step_s * 240, end=end - second) for second in range(step_s)]
-    assert {data.window.step_s for data in longer} == {step_s}
-    for mode in ("micro-batch", "real-time"):
-        found = [row for data in longer for row in data.modes if row.mode == mode]
-        whole = recorded.figures(mode)
-        assert max(row.flagged or 0 for row in found) == whole.flagged
-        assert max(row.duplicates or 0 for row in found) == whole.duplicates
+@pytest.mark.parametrize("hours", [1, 24, 24 * 7])
+def test_a_longer_window_shows_the_same_counts(recorded: Recorded, hours: int) -> None:
+    step_s = hours * 15
+    for second in (0, step_s // 3, step_s // 2):  # wherever the steps lie
+        longer = collect(Prometheus(recorded.server.address), hours * 3600, end=recorded.data.window.end + second)
+        assert longer.window.step_s == step_s
+        found = {row.mode: row for row in longer.modes}
+        assert found.keys() == {"micro-batch", "real-time"}
+        for mode, row in found.items():
+            whole = recorded.figures(mode)
+            assert (row.flagged, row.rejected, row.duplicates) == (whole.flagged, whole.rejected, whole.duplicates)
+            assert row.within == whole.within
+            assert row.seconds == pytest.approx(whole.seconds, abs=5)
+            assert sum(longer.distributions[mode].values()) == sum(recorded.data.distributions[mode].values())
 
 
 def _call(*words: str) -> subprocess.CompletedProcess[str]:

@@ -93,3 +93,10 @@ def test_bad_arguments_end_with_code_2_and_one_sentence(arguments: list[str]) ->
     assert arguments[1] in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_shares_may_be_all_together() -> None:
+    for flagged, malformed in ((0.9, 0.1), (0.7, 0.3), (1, 0)):
+        assert DemoPlan(modes=ALL_MODES, flagged_share=flagged, malformed_share=malformed).flagged_share == flagged
+    with pytest.raises(UsageError, match=r"--malformed-share: 0\.2"):
+        DemoPlan(modes=ALL_MODES, flagged_share=0.9, malformed_share=0.2)

@@ -23,6 +23,8 @@ PAYSIM = ["--replay", str(DATA / "paysim.csv"), "--mapping", "paysim"]
         (["--rate", "-3"], "--rate -3 is not accepted"),
         (["--count", "0"], "--count 0 is not accepted"),
         (["--seconds", "nan"], "--seconds nan is not accepted"),
+        (["--clock-offset", "nan"], "--clock-offset nan is not accepted"),
+        (["--clock-offset", "inf"], "--clock-offset inf is not accepted"),
         (["--seed", "-1"], "--seed -1 is not accepted"),
         (["--flagged-share", "2"], "--flagged-share 2 is not accepted"),
         (["--malformed-share", "-1"], "--malformed-share -1 is not accepted"),

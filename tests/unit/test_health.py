@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
 import pytest
 
 from fraud_filter.config import load
@@ -46,3 +49,40 @@ def test_no_proxy_is_asked_for_what_is_here(monkeypatch: pytest.MonkeyPatch) -> 
         assert "no filter answers" not in ask(load({"metrics_port": server.port})).line
     finally:
         server.stop()
+
+
+def test_another_page_is_no_filter() -> None:
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<!doctype html>\n<title>Hello</title>\n")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Page) as server:
+        thread = Thread(target=server.handle_request)
+        thread.start()
+        verdict = ask(load({"metrics_port": server.server_port}))
+        thread.join()
+    assert not verdict.healthy
+    assert "is no filter: see metrics_port" in verdict.line
+
+
+def test_a_partition_that_is_gone_has_no_offsets_any_more() -> None:
+    registry = Registry()
+    metrics = FilterMetrics(registry, mode="continuous", query="q", topic="t")
+
+    def lags() -> dict[str, float]:
+        samples = (sample for family in registry.collect() for sample in family.samples)
+        return {s.labels["partition"]: s.value for s in samples if s.name == "fraud_filter_consumer_lag_records"}
+
+    metrics.set_offsets({0: 5, 1: 5, 2: 10}, {0: 5, 1: 6, 2: 700})
+    assert lags() == {"0": 0, "1": 1, "2": 690}
+    metrics.set_offsets({0: 5, 1: 5, 2: 10}, {})  # no broker answers
+    assert lags() == {"0": 0, "1": 1, "2": 690}
+    metrics.set_offsets({0: 5, 1: 5, 2: 10}, {0: 5, 1: 7})  # made anew with two partitions
+    assert lags() == {"0": 0, "1": 2}
+    committed = {s.labels.get("partition") for f in registry.collect() for s in f.samples if "committed" in s.name}
+    assert committed == {"0", "1"}

@@ -67,6 +67,15 @@ def test_a_gap_ends_a_span_and_a_failed_scrape_does_not() -> None:
     assert find_spans(up, GAP_S) == [Span("continuous", 0, 3), Span("continuous", 10, 11)]
 
 
+def test_a_visit_to_another_mode_does_not_end_the_first() -> None:
+    # The first mode was away for less time than a gap.
+    up = [Series({"mode": "micro-batch"}, ((0, 1), (1, 1), (3, 1), (4, 1))), series([1, 1], start=2, mode="real-time")]
+    found = find_spans(up, GAP_S)
+    assert found == [Span("micro-batch", 0, 2), Span("real-time", 2, 3), Span("micro-batch", 3, 4)]
+    told = [event.text for event in find_events(found, up, [], [], GAP_S) if event.kind == "switched"]
+    assert told == ["mode switched from micro-batch to real-time", "mode switched from real-time to micro-batch"]
+
+
 def test_without_data_of_the_filter_there_is_no_stretch() -> None:
     # A probe that ran alone has data all the same.
     assert find_spans([], GAP_S) == []

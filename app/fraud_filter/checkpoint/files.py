@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from fraud_filter.checkpoint.entries import BrokenEntryError
-from fraud_filter.errors import FraudFilterError
+from fraud_filter.errors import FraudFilterError, UsageError
 
 #: Of the entry `7`: `.7.crc`.
 _CHECKSUM = re.compile(r"\.(\d+)\.crc")
@@ -27,8 +27,19 @@ class CheckpointFiles:
         self._gateway = gateway
         self._conf = conf
         self.location = location
-        self._root = jvm.org.apache.hadoop.fs.Path(location)
+        self._root = self._parse(location)
         self._fs = self._try(lambda: self._root.getFileSystem(conf))
+
+    def _parse(self, location: str) -> Any:
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            return self._jvm.org.apache.hadoop.fs.Path(location)
+        except Py4JJavaError as error:
+            raise UsageError(
+                f"the checkpoint {location!r} is no path ({error.java_exception.getMessage()}): give one such as "
+                "/data/checkpoint or s3a://bucket/checkpoint"
+            ) from None
 
     def exists(self, path: str = "") -> bool:
         """Whether there is such a file or directory."""

@@ -54,7 +54,7 @@ class DemoPlan:
                 f"argument --flagged-share: {self.flagged_share:g} is not accepted: give a share above 0 and "
                 "up to 1 (latency is measured on flagged payments)"
             )
-        if not 0 <= self.malformed_share <= 1 - self.flagged_share:
+        if self.malformed_share < 0 or self.flagged_share + self.malformed_share > 1:
             raise UsageError(
                 f"argument --malformed-share: {self.malformed_share:g} is not accepted: give a share from 0 "
                 f"to {1 - self.flagged_share:g}, for it and --flagged-share together are at most 1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from bisect import bisect_right
@@ -79,13 +80,15 @@ class Sender:
             clock_offset_s: added to the times that the records bear, as by a clock that is wrong.
 
         Raises:
-            UsageError: `count` or `seconds` is not above 0, no broker answers within `kafka_timeout_s` seconds,
-                or the input topic does not exist.
+            UsageError: `count` or `seconds` is not above 0, `clock_offset_s` is no number, no broker answers within
+                `kafka_timeout_s` seconds, or the input topic does not exist.
         """
         if count is not None and count < 1:
             raise UsageError(f"--count {count} is not accepted: give a number of payments, at least 1")
         if seconds is not None and not seconds > 0:
             raise UsageError(f"--seconds {seconds:g} is not accepted: give seconds above 0")
+        if not math.isfinite(clock_offset_s):
+            raise UsageError(f"--clock-offset {clock_offset_s:g} is not accepted: give a number of seconds")
         self._source = source
         self._count = count
         self._seconds = seconds

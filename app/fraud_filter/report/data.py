@@ -19,21 +19,18 @@ from fraud_filter.report.window import Window, format_duration
 
 #: Steps without a point that still count as one stretch of data: one scrape may fail.
 _GAP_STEPS = 2.5
-#: How far back samples are looked at for the time between them.
-_SCRAPES_SEEN = "[5m]"
 #: Assumed where there are too few samples to tell; Prometheus' own default is 60 s.
 _SCRAPE_S = 15.0
 _FLAGGED, _REJECTED = "fraud_filter_flagged_records_total", "fraud_filter_rejected_records_total"
 _SHARES = (0.5, 0.95, 0.99)
+_UP, _INPUT = "fraud_filter_up", "fraud_filter_latest_offset"
 _COUNTERS = {
     "flagged": _FLAGGED,
     "rejected": _REJECTED,
     "duplicates": "fraud_filter_duplicate_records_total",
     "restarts": "fraud_filter_restarts_total",
-    "up": "fraud_filter_up",
-    "input": "fraud_filter_latest_offset",
-    "buckets": "fraud_filter_end_to_end_latency_seconds_bucket",
 }
+_BUCKETS = "fraud_filter_end_to_end_latency_seconds_bucket"
 
 #: Decisions by upper limit of their latency in seconds, in ascending order; the last limit is infinity.
 Distribution = Mapping[float, float]
@@ -115,12 +112,11 @@ def _choose(prometheus: Prometheus, window: Window, wanted: str | None) -> str:
 
 def _scrape_s(prometheus: Prometheus, queries: Queries) -> float:
     """Seconds between two samples, by the newest ones."""
-    for metric in ("fraud_filter_up", _FLAGGED):
-        ends = [
-            series.points[-1][0] for series in prometheus.range(queries.raw(metric), queries.window) if series.points
-        ]
+    for metric in (_UP, _FLAGGED):
+        seen = prometheus.range(queries.newest(metric), queries.window)
+        ends = [series.points[-1][0] for series in seen if series.points]
         if ends:
-            samples = prometheus.instant(queries.raw(metric) + _SCRAPES_SEEN, max(ends))
+            samples = prometheus.instant(queries.raw(metric) + queries.newest_samples, max(ends))
             gaps = [now - before for series in samples for (before, _), (now, _) in pairwise(series.points)]
             return statistics.median(gaps) if gaps else _SCRAPE_S
     return _SCRAPE_S
@@ -132,14 +128,16 @@ class _Collector:
         self._queries = queries
         self._window = queries.window
         self._gap_s = self._window.step_s * _GAP_STEPS
-        self._counters = {name: self._range(queries.raw(metric)) for name, metric in _COUNTERS.items()}
+        self._counters = {name: self._count(metric) for name, metric in _COUNTERS.items()}
+        self._buckets = self._count(_BUCKETS, "mode, le")
+        self._input, self._up = (self._range(queries.raw(metric)) for metric in (_INPUT, _UP))
 
     def collect(self) -> ReportData:
         ask = self._queries
-        up = self._range(ask.by_mode("fraud_filter_up"))
-        spans = find_spans(up, self._gap_s)
+        up = self._range(ask.by_mode(_UP))
+        spans = find_spans(self._range(ask.ran(_UP)) if self._window.is_coarse else up, self._gap_s)
         modes = list(dict.fromkeys([*(span.mode for span in spans), *_modes(self._counters["flagged"])]))
-        distributions = {mode: _distribution(self._counters["buckets"], mode=mode) for mode in modes}
+        distributions = {mode: _distribution(self._buckets, mode=mode) for mode in modes}
         restarts, commits = (self._range(ask.by_mode(f"fraud_filter_{what}_total")) for what in ("restarts", "commits"))
         return ReportData(
             window=self._window,
@@ -172,7 +170,7 @@ class _Collector:
         ask = self._queries
         quantiles = [next(iter(self._by_mode(ask.whole_quantile(share)).values()), None) for share in _SHARES]
         largest = max(self._by_mode(ask.whole_lag).values(), default=None)
-        return self._figures("all", quantiles, _distribution(self._counters["buckets"]), largest)
+        return self._figures("all", quantiles, _distribution(self._buckets), largest)
 
     def _figures(
         self,
@@ -184,15 +182,13 @@ class _Collector:
     ) -> Figures:
         grown = {counter: total_growth(series, math.inf, **labels) for counter, series in self._counters.items()}
         # What came in while there was no data came in during another mode, or none.
-        taken, took_s = (
-            measure(self._counters["input"], self._gap_s, **labels) for measure in (total_growth, covered_s)
-        )
+        taken, took_s = (measure(self._input, self._gap_s, **labels) for measure in (total_growth, covered_s))
         decided = sum(distribution.values())
         inside = sum(count for limit_s, count in distribution.items() if limit_s * 1000 <= OBJECTIVE_MS)
         p50_ms, p95_ms, p99_ms = (None if value is None else value * 1000 for value in quantiles_s)
         return Figures(
             mode=name,
-            seconds=covered_s(self._counters["up"], self._gap_s, **labels),
+            seconds=self._seconds(**labels),
             p50_ms=p50_ms,
             p95_ms=p95_ms,
             p99_ms=p99_ms,
@@ -204,6 +200,22 @@ class _Collector:
             duplicates=grown["duplicates"],
             restarts=grown["restarts"],
         )
+
+    def _count(self, metric: str, by: str = "mode") -> list[Series]:
+        """Counters, each from its first point to its last; where there are too few points, what they grew by."""
+        if not self._window.is_coarse:
+            return self._range(self._queries.raw(metric))
+        grown = self._prometheus.instant(self._queries.grown(metric, by), self._window.end)
+        start, end = self._window.start, self._window.end
+        return [replace(one, points=((start, 0.0), (end, one.points[-1][1]))) for one in grown if one.points]
+
+    def _seconds(self, **labels: str) -> float:
+        """For how long there is data of the filter."""
+        if not self._window.is_coarse:
+            return covered_s(self._up, self._gap_s, **labels)
+        samples = self._prometheus.instant(self._queries.samples(_UP), self._window.end)
+        chosen = (one for one in samples if labels.items() <= one.labels.items())
+        return self._window.scrape_s * sum(one.points[-1][1] for one in chosen if one.points)
 
     def _range(self, expression: str) -> list[Series]:
         return [series for series in self._prometheus.range(expression, self._window) if series.points]

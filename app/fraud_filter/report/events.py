@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 
 from fraud_filter.report.prometheus import Series
 from fraud_filter.report.window import format_duration
@@ -42,10 +42,20 @@ def find_spans(up: Sequence[Series], longest_gap_s: float) -> list[Span]:
         ends = [before for before, now in pairwise(times) if now - before > longest_gap_s] + times[-1:]
         stretches += [Span(mode, *pair) for pair in zip(starts, ends, strict=True)]
     stretches.sort(key=lambda span: (span.start, span.end))
-    return [
-        Span(span.mode, span.start, min(span.end, later.start) if later else span.end)
-        for span, later in zip_longest(stretches, stretches[1:])
-    ]
+    pieces = (piece for at, span in enumerate(stretches) for piece in _without(span, stretches[at + 1 :]))
+    return sorted(pieces, key=lambda span: (span.start, span.end))
+
+
+def _without(span: Span, later: Sequence[Span]) -> Iterator[Span]:
+    """What is left of a stretch where others, which begin later, are taken out: several pieces, or none."""
+    start = span.start
+    for other in later:
+        if other.start < span.end:
+            if start < other.start:
+                yield Span(span.mode, start, other.start)
+            start = max(start, other.end)
+    if start < span.end or (span.start == span.end == start):
+        yield Span(span.mode, start, span.end)
 
 
 def find_events(

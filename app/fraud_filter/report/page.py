@@ -13,7 +13,7 @@ from fraud_filter.latency import OBJECTIVE_MS
 from fraud_filter.pages.numbers import NOT_MEASURED, format_number
 from fraud_filter.pages.template import render
 from fraud_filter.report import figures
-from fraud_filter.report.data import ReportData
+from fraud_filter.report.data import Figures, ReportData
 from fraud_filter.report.window import format_duration
 
 _PLOTS = {
@@ -36,10 +36,17 @@ def render_page(data: ReportData) -> str:
         since=format_duration(data.window.seconds),
         start=_moment(data.window.start),
         end=_moment(data.window.end),
-        newest=next((row for row in reversed(data.modes) if row.p99_ms is not None), None),
+        newest=_newest(data),
         objective_ms=OBJECTIVE_MS,
         **{name: Markup(plot(data)) for name, plot in _PLOTS.items()},  # noqa: S704 - drawn by us, text escaped
     )
+
+
+def _newest(data: ReportData) -> Figures | None:
+    """The figures of the mode that ran last of those of which there are latencies."""
+    known = {row.mode: row for row in data.modes if row.p99_ms is not None}
+    order = [*(row.mode for row in data.modes), *(span.mode for span in data.spans)]
+    return next((known[mode] for mode in reversed(order) if mode in known), None)
 
 
 def write_page(data: ReportData, path: Path) -> None:

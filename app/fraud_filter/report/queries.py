@@ -15,6 +15,8 @@ NAMES = " or ".join(
 )
 #: Modes whose phases tell where the time of a batch goes. A real-time batch streams for as long as it is set to.
 _BATCHES = "|".join(mode.name for mode in MODES.values() if mode.sends_progress and not mode.holds_tasks)
+#: Prometheus' own look-back, in seconds.
+_SEEN_S = 300
 _BUCKETS = "fraud_filter_end_to_end_latency_seconds_bucket"
 
 
@@ -44,8 +46,35 @@ class Queries:
         return self.raw(_BUCKETS)
 
     def by_mode(self, metric: str) -> str:
-        """The value of a metric in each mode."""
-        return f"max by (mode) ({self.raw(metric)})"
+        """The value of a metric in each mode; a counter's by other labels together."""
+        return f"{'sum' if metric.endswith('_total') else 'max'} by (mode) ({self.raw(metric)})"
+
+    @property
+    def newest_samples(self) -> str:
+        """How far back samples are looked at for the time between them, as a PromQL range."""
+        return f"[{max(self.window.step_s, _SEEN_S)}s]"
+
+    def newest(self, metric: str) -> str:
+        """The newest sample of each series since the point before, also where it has ended meanwhile."""
+        return f"last_over_time({self.raw(metric)}{self.newest_samples})"
+
+    def ran(self, metric: str) -> str:
+        """The largest value of a gauge in each mode since the point before: one for each stretch of data."""
+        return f"max by (mode) (max_over_time({self.raw(metric)}{self._step}))"
+
+    def grown(self, metric: str, by: str) -> str:
+        """What counters grew by in the window, from all of their samples.
+
+        Exact where a counter did not begin anew; elsewhere Prometheus' `increase`, which reaches beyond the first and
+        the last sample by up to half a scrape.
+        """
+        counter = f"{self.raw(metric)}{self.all}"
+        exact = f"last_over_time({counter}) - min_over_time({counter}) and resets({counter}) == 0"
+        return f"sum by ({by}) ({exact} or increase({counter}))"
+
+    def samples(self, metric: str) -> str:
+        """How many samples of a gauge there are in each mode."""
+        return f"sum by (mode) (count_over_time({self.raw(metric)}{self.all}))"
 
     def quantile(self, share: float) -> str:
         """Latency in seconds that a share of the newest decisions did not exceed."""

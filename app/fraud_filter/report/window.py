@@ -37,6 +37,11 @@ class Window:
         return max(1, math.ceil(self.scrape_s), math.ceil(self.seconds / _POINTS))
 
     @property
+    def is_coarse(self) -> bool:
+        """Whether there are more samples than points of a curve, so that points don't tell all that was counted."""
+        return self.step_s > math.ceil(self.scrape_s)
+
+    @property
     def rate_s(self) -> int:
         """Whole seconds that each point of a rate looks back: no sample between two points is left out."""
         return max(self.step_s, math.ceil(self.scrape_s * _SCRAPES))

@@ -6,8 +6,6 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from urllib.parse import urlsplit
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
@@ -26,14 +24,20 @@ def checkpoint_lock(settings: Settings) -> Iterator[int | None]:
         The descriptor, for Spark's Java process to hold it too; None where there is no lock.
 
     Raises:
-        UsageError: another filter holds it.
+        UsageError: another filter holds it, or the file belongs to another user.
     """
-    url = urlsplit(settings.checkpoint)
-    if url.scheme not in ("", "file"):
+    directory = settings.checkpoint_directory
+    if directory is None:
         yield None
         return
-    path = Path(url.path) / NAME
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    path = directory / NAME
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise UsageError(
+            f"setting checkpoint (--checkpoint, FRAUD_CHECKPOINT): {path} can't be written: {error.strerror or error}; "
+            "run the filter as the user who made it, or remove it where no filter works on the checkpoint"
+        ) from None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

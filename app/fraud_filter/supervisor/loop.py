@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from fraud_filter import preflight
+from fraud_filter import preflight, starting_offsets
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_OK
 from fraud_filter.monitor import Monitor
@@ -43,6 +43,7 @@ def run(settings: Settings, on_start: Callable[[StreamingQuery], None] | None = 
     """
     with stop_on_signals(settings.stop_timeout_s) as stop:
         inputs = preflight.check_inputs(settings)
+        settings = starting_offsets.complete(settings, inputs.partitions)
         if stop.requested:
             return EXIT_OK
         with checkpoint_lock(settings) as lock, closing(Monitor(settings, REASONS)) as monitor:

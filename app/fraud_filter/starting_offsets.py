@@ -1,0 +1,54 @@
+"""Where a query without a checkpoint begins: the setting `starting_offsets` against the input topic's partitions."""
+
+from __future__ import annotations
+
+import json
+
+from fraud_filter.config import Settings
+from fraud_filter.errors import UsageError
+
+_NAMED = ("earliest", "latest")
+#: Spark's number for the first offset that the topic holds (Spark guide, "Kafka": startingOffsets).
+_EARLIEST = -2
+
+
+def complete(settings: Settings, partitions: int) -> Settings:
+    """The settings with an offset for each partition: those that are not named begin at the earliest.
+
+    Spark demands all of them, and says so when the query runs already.
+
+    Args:
+        partitions: those of the input topic.
+
+    Raises:
+        UsageError: it is neither a word nor offsets of the input topic alone, or names a partition that is not there.
+    """
+    if settings.source != "kafka" or settings.starting_offsets in _NAMED:
+        return settings
+    given = _parse(settings)
+    unknown = sorted(number for number in given if number not in range(partitions))
+    if unknown:
+        raise UsageError(
+            f"{_what(settings)}: the topic {settings.input_topic!r} has no partition "
+            f"{', '.join(map(str, unknown))}; it has 0 to {partitions - 1}"
+        )
+    offsets = {str(number): given.get(number, _EARLIEST) for number in range(partitions)}
+    return settings.model_copy(update={"starting_offsets": json.dumps({settings.input_topic: offsets})})
+
+
+def _parse(settings: Settings) -> dict[int, int]:
+    try:
+        topics = json.loads(settings.starting_offsets)
+        offsets = topics[settings.input_topic]
+        if len(topics) > 1 or not all(isinstance(offset, int) and offset >= _EARLIEST for offset in offsets.values()):
+            raise ValueError(topics)
+        return {int(number): offset for number, offset in offsets.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UsageError(
+            f"{_what(settings)} is not accepted; give {', '.join(_NAMED)}, or JSON such as "
+            f'{{"{settings.input_topic}": {{"0": 12, "1": 3}}}}'
+        ) from None
+
+
+def _what(settings: Settings) -> str:
+    return f"setting starting_offsets (--starting-offsets, FRAUD_STARTING_OFFSETS): {settings.starting_offsets!r}"
