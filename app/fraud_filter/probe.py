@@ -194,7 +194,7 @@ class Probe:
             self._metrics.count_flagged()
         else:
             self._metrics.count_rejected(source.reason)
-        is_repeated = self._offsets(source).add(source.offset)
+        is_repeated = self._offsets(source).add(source.offset, source.timestamp_ms)
         self._record(is_flagged, is_repeated, appended_ms - source.timestamp_ms)
 
     def _offsets(self, source: Source) -> SeenOffsets:

@@ -79,19 +79,30 @@ class SeenOffsets:
 
     A ring of `WINDOW` bytes: memory is bounded, and a repetition is found when it is less than WINDOW offsets behind
     the newest one. Further back it is taken for a first decision; the audit counts exactly.
+
+    In a topic that was made anew offsets begin at 0 again. Append times tell: in a partition they rise with the offset,
+    so that a lower one with a later time, later by more than the clocks of two brokers differ, is of another topic.
     """
 
     WINDOW = 2**20
+    CLOCKS_MS = 10_000
 
     def __init__(self) -> None:
         self.newest = -1
+        self._newest_ms = 0
         self._seen = bytearray(self.WINDOW)
 
-    def add(self, offset: int) -> bool:
-        """Notes a decision; True when this offset was noted before."""
+    def add(self, offset: int, appended_ms: int = 0) -> bool:
+        """Notes a decision on the payment at `offset`, appended at that time (milliseconds since 1970).
+
+        Returns:
+            whether this offset was noted before.
+        """
+        if offset <= self.newest and appended_ms > self._newest_ms + self.CLOCKS_MS:
+            self.newest, self._seen = -1, bytearray(self.WINDOW)
         if offset > self.newest:
             self._forget(self.newest + 1, offset)
-            self.newest = offset
+            self.newest, self._newest_ms = offset, appended_ms
         elif offset <= self.newest - self.WINDOW:
             return False
         at = offset % self.WINDOW

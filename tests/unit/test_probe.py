@@ -85,6 +85,27 @@ def test_offsets_forget_across_the_seam_of_the_ring() -> None:
         assert not offsets.add(offset)
 
 
+def test_offsets_of_a_topic_that_was_made_anew_are_new() -> None:
+    offsets, began_ms = SeenOffsets(), 1_700_000_000_000
+    for offset in range(500):
+        assert not offsets.add(offset, began_ms + offset)
+    assert offsets.add(499, began_ms + 499)
+    assert offsets.add(3, began_ms + 3)  # repeated after a restart
+    later_ms = began_ms + 60_000
+    for offset in range(500):
+        assert not offsets.add(offset, later_ms + offset)
+    assert offsets.add(7, later_ms + 7)
+    assert offsets.newest == 499
+
+
+def test_clocks_that_differ_a_little_make_no_topic_new() -> None:
+    offsets = SeenOffsets()
+    offsets.add(10, 1_000_000)
+    offsets.add(9, 1_000_000 + SeenOffsets.CLOCKS_MS)
+    assert offsets.add(10, 1_000_000)
+    assert offsets.newest == 10
+
+
 def test_a_window_without_records_has_no_latency() -> None:
     snapshot = Tally().snapshot(None, {})
     assert snapshot.count == 0
