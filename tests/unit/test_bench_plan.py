@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -28,9 +29,11 @@ def test_each_round_begins_with_another_contender() -> None:
     ]
 
 
-def test_the_lowest_rate_is_measured_three_times_as_long() -> None:
+def test_the_lowest_rate_is_measured_longest() -> None:
     plan = BenchPlan(contenders=("floor",), rates=(100, 1000), seconds=30)
     assert (plan.seconds_at(100), plan.seconds_at(1000)) == (30, 10)
+    short = replace(plan, seconds=6)
+    assert (short.seconds_at(100), short.seconds_at(1000)) == (6, 6)
 
 
 def test_a_contender_runs_at_the_rates_that_it_is_meant_for() -> None:

@@ -16,6 +16,8 @@ from fraud_filter.errors import UsageError
 DRIFT = 0.997
 #: Of the input topic; a round has no more either.
 MAX_PARTITIONS = 64
+#: Measured at each rate but the lowest, at the most.
+OTHERS_S = 10.0
 #: Of one start; a machine that is not to be had by then is busy for good.
 MOST_REPEATS = 10
 
@@ -24,7 +26,7 @@ MOST_REPEATS = 10
 class BenchPlan:
     """One bench. Times are in seconds, rates in payments per second, shares are parts of 1.
 
-    `seconds` are measured at the lowest rate of each round, a third of them at the others, which have more payments;
+    `seconds` are measured at the lowest rate of each round, at most `OTHERS_S` at the others, which have more payments;
     before each rate `settle_s` are left out, and `warmup_s` at `warmup_rate` once for each start of a contender.
     `awake` keeps the cores from sleeping (Linux). A start is done anew up to `repeats` times when others took the
     processor meanwhile.
@@ -36,7 +38,7 @@ class BenchPlan:
     contenders: tuple[str, ...]
     rates: tuple[float, ...] = (100, 1000, 5000)
     rounds: int = 3
-    seconds: float = 30
+    seconds: float = 60
     settle_s: float = 2
     warmup_s: float = 12
     warmup_rate: float = 5000
@@ -75,7 +77,7 @@ class BenchPlan:
 
     def seconds_at(self, rate: float) -> float:
         """The seconds that are measured at a rate."""
-        return self.seconds if rate == min(self.rates) else self.seconds / 3
+        return self.seconds if rate == min(self.rates) else min(self.seconds, OTHERS_S)
 
     def order(self, number: int) -> tuple[str, ...]:
         """The contenders in the order of round `number` (from 1): each round begins with another one."""

@@ -22,7 +22,7 @@ _LOG_WIDTH = 140
 
 @click.command()
 @click.option("--contenders", "--modes", default="", metavar="A,B", help="who runs  [all that can run here]")
-@load_options(rates="100,1000,5000")
+@load_options(rates="100,1000,5000", seconds=60)
 @click.option(
     "--output",
     default=Path(),

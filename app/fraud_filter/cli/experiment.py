@@ -23,7 +23,7 @@ _LOG_WIDTH = 160
 @click.command()
 @click.argument("mode", type=click.Choice(get_args(ModeName)))
 @click.argument("changes", nargs=-1, required=True, metavar="CHANGE...")
-@load_options(rates="100")
+@load_options(rates="100", seconds=30)
 @results_option("experiment.json")
 @settings_options(*KNOBS)
 def command(

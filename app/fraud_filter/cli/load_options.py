@@ -7,11 +7,9 @@ from typing import Any
 
 import click
 
+_SECONDS = "measured at the lowest rate; 10 at most at the others"
 _OPTIONS = (
     click.option("--rounds", default=3, show_default=True, help="how often each is started"),
-    click.option(
-        "--seconds", default=30.0, show_default=True, help="measured at the lowest rate; a third at the others"
-    ),
     click.option("--settle", "settle_s", default=2.0, show_default=True, help="seconds left out at each rate"),
     click.option("--warmup", "warmup_s", default=12.0, show_default=True, help="seconds left out after each start"),
     click.option("--warmup-rate", default=5000.0, show_default=True, help="payments per second while warming up"),
@@ -24,14 +22,16 @@ _OPTIONS = (
 )
 
 
-def load_options(rates: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`--rates`, of which `rates` is the default and which comes as text, and the other fields under their names."""
+def load_options(rates: str, seconds: float) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--rates`, which comes as text, and `--seconds`, with these defaults; the other fields under their names."""
+    first = (
+        click.option("--rates", default=rates, show_default=True, metavar="N,N", help="payments per second"),
+        click.option("--seconds", default=float(seconds), show_default=True, help=_SECONDS),
+    )
 
     def decorate(verb: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(_OPTIONS):
+        for option in reversed((*first, *_OPTIONS)):
             verb = option(verb)
-        return click.option("--rates", default=rates, show_default=True, metavar="N,N", help="payments per second")(
-            verb
-        )
+        return verb
 
     return decorate
