@@ -12,7 +12,6 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fraud_filter import starting_offsets
 from fraud_filter.config import Settings, duration_s, env_name
 from fraud_filter.errors import UsageError
 from fraud_filter.executors import count_slots
@@ -72,7 +71,6 @@ def check_inputs(settings: Settings) -> Inputs:
     partitions = settings.rate_partitions if settings.source == "rate" else 0
     if "kafka" in (settings.source, settings.sink):
         partitions = count_partitions(settings) or partitions
-    starting_offsets.complete(settings, partitions)
     return Inputs(mode, schema, rules, partitions)
 
 

@@ -89,7 +89,7 @@ def compare(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Comparison
 
 def _ratios_by_rate(report: Mapping[str, Any]) -> dict[tuple[str, float], Mapping[str, float | None]]:
     lowest = min((float(result["rate"]) for result in report["results"]), default=0.0)
-    return {(pair, lowest): ratio or {} for pair, ratio in report["ratios"].items()}
+    return {(pair, lowest): ratio for pair, ratio in report["ratios"].items()}
 
 
 def comparison_table(comparisons: list[Comparison], names: tuple[str, str]) -> Table:

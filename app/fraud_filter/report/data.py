@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 
 from fraud_filter.errors import FraudFilterError, UsageError
@@ -14,7 +15,7 @@ from fraud_filter.latency import OBJECTIVE_MS
 from fraud_filter.report.counting import covered_s, total_growth
 from fraud_filter.report.events import Event, Span, find_events, find_spans
 from fraud_filter.report.prometheus import Prometheus, Series
-from fraud_filter.report.queries import NAMES, Queries
+from fraud_filter.report.queries import BUCKETS, NAMES, Queries
 from fraud_filter.report.window import Window, format_duration
 
 #: Steps without a point that still count as one stretch of data: one scrape may fail.
@@ -30,7 +31,6 @@ _COUNTERS = {
     "duplicates": "fraud_filter_duplicate_records_total",
     "restarts": "fraud_filter_restarts_total",
 }
-_BUCKETS = "fraud_filter_end_to_end_latency_seconds_bucket"
 
 #: Decisions by upper limit of their latency in seconds, in ascending order; the last limit is infinity.
 Distribution = Mapping[float, float]
@@ -129,7 +129,7 @@ class _Collector:
         self._window = queries.window
         self._gap_s = self._window.step_s * _GAP_STEPS
         self._counters = {name: self._count(metric) for name, metric in _COUNTERS.items()}
-        self._buckets = self._count(_BUCKETS, "mode, le")
+        self._buckets = self._count(BUCKETS, "mode, le")
         self._input, self._up = (self._range(queries.raw(metric)) for metric in (_INPUT, _UP))
 
     def collect(self) -> ReportData:
@@ -213,9 +213,13 @@ class _Collector:
         """For how long there is data of the filter."""
         if not self._window.is_coarse:
             return covered_s(self._up, self._gap_s, **labels)
-        samples = self._prometheus.instant(self._queries.samples(_UP), self._window.end)
-        chosen = (one for one in samples if labels.items() <= one.labels.items())
+        chosen = (one for one in self._samples if labels.items() <= one.labels.items())
         return self._window.scrape_s * sum(one.points[-1][1] for one in chosen if one.points)
+
+    @cached_property
+    def _samples(self) -> list[Series]:
+        """How many samples of the filter there are in each mode."""
+        return self._prometheus.instant(self._queries.samples(_UP), self._window.end)
 
     def _range(self, expression: str) -> list[Series]:
         return [series for series in self._prometheus.range(expression, self._window) if series.points]

@@ -17,7 +17,7 @@ NAMES = " or ".join(
 _BATCHES = "|".join(mode.name for mode in MODES.values() if mode.sends_progress and not mode.holds_tasks)
 #: Prometheus' own look-back, in seconds.
 _SEEN_S = 300
-_BUCKETS = "fraud_filter_end_to_end_latency_seconds_bucket"
+BUCKETS = "fraud_filter_end_to_end_latency_seconds_bucket"
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Queries:
     @property
     def buckets(self) -> str:
         """The counters of the latency histogram."""
-        return self.raw(_BUCKETS)
+        return self.raw(BUCKETS)
 
     def by_mode(self, metric: str) -> str:
         """The value of a metric in each mode; a counter's by other labels together."""
