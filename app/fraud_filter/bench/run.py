@@ -6,6 +6,7 @@ import time
 from functools import partial
 
 from fraud_filter.bench.contenders import REGISTRY
+from fraud_filter.bench.lines import describe_start
 from fraud_filter.bench.names import MODE_NAMES
 from fraud_filter.bench.plan import DRIFT, BenchPlan
 from fraud_filter.bench.report import BenchReport
@@ -17,7 +18,6 @@ from fraud_filter.bench.undisturbed import run_undisturbed
 from fraud_filter.config import Settings
 from fraud_filter.machine import describe_machine
 from fraud_filter.modes import KNOBS
-from fraud_filter.pages.numbers import format_number
 
 
 def run_bench(plan: BenchPlan, settings: Settings, say: Say) -> BenchReport:
@@ -39,7 +39,7 @@ def run_bench(plan: BenchPlan, settings: Settings, say: Say) -> BenchReport:
             for name in plan.order(number):
                 run = partial(_run, stage, name, number)
                 starts.append(run_undisturbed(run, plan.repeats, say))
-                for line in _describe(starts[-1]):
+                for line in describe_start(starts[-1], name):
                     say(line)
         modes = [mode for mode in MODE_NAMES if mode in plan.contenders]
         restarts = measure_restarts(stage, modes) if modes else []
@@ -59,18 +59,6 @@ def run_bench(plan: BenchPlan, settings: Settings, say: Say) -> BenchReport:
 
 def _run(stage: Stage, name: str, number: int, again: int) -> StartResult:
     return Start(stage, name, number, again=again).run()
-
-
-def _describe(start: StartResult) -> list[str]:
-    head = f"round {start.round}, {start.contender}"
-    lines = [
-        f"{head}, {rate.rate:g}/s: p50 {format_number(rate.append.get('p50_ms'))} ms, "
-        f"p99 {format_number(rate.append.get('p99_ms'))} ms, {format_number(rate.lost)} lost, "
-        f"{format_number(rate.duplicated)} duplicated, {format_number(rate.unexpected)} unexpected"
-        + ("" if rate.keeps_up else f"; {rate.lag} decisions behind at the end")
-        for rate in start.rates
-    ]
-    return [*lines, f"{head}: {start.error}"] if start.error else lines
 
 
 def _describe_settings(plan: BenchPlan, settings: Settings) -> dict[str, str | int | float]:

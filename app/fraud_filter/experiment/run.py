@@ -10,18 +10,17 @@ from tempfile import TemporaryDirectory
 
 from fraud_filter.bench.contenders import REGISTRY, Contender
 from fraud_filter.bench.launch import Launch
+from fraud_filter.bench.lines import describe_start
 from fraud_filter.bench.plan import BenchPlan
 from fraud_filter.bench.result import StartResult
 from fraud_filter.bench.stage import open_stage
 from fraud_filter.bench.start import Say, Stage, Start
-from fraud_filter.bench.table import rounded
 from fraud_filter.bench.undisturbed import run_undisturbed
 from fraud_filter.config import ModeName, Settings
 from fraud_filter.embedded.processes import Child
 from fraud_filter.experiment.change import Change
 from fraud_filter.experiment.rule_files import check_sizes, write_rules
 from fraud_filter.experiment.scraper import Scraper, free_port
-from fraud_filter.tables import shown
 
 #: Settings by which the audit decides what is expected.
 _DECIDES = ("rules", "payment_schema", "max_record_bytes")
@@ -61,7 +60,8 @@ def run_experiment(
             for change in (*changes[first:], *changes[:first]):
                 name = f"{mode}-{changes.index(change)}"
                 trials.append(_try(replace(stage, plan=change.plan(plan)), mode, change, name, number))
-                say(_describe(trials[-1]))
+                for line in describe_start(trials[-1].start, change.name):
+                    say(line)
         if not all(trial.start.ok for trial in trials):
             stage.workspace.keep_logs()
     return trials
@@ -112,16 +112,3 @@ def _changed(mode: ModeName, change: Change, port: int, checkpoints: Path | None
         return base.program(replace(launch, settings=changed.model_copy(update=served), checkpoints=checkpoints))
 
     return replace(base, program=program)
-
-
-def _describe(trial: Trial) -> str:
-    start = trial.start
-    head = f"round {start.round}, {trial.change.name}"
-    if start.error:
-        return f"{head}: {start.error}"
-    found = (
-        f"{one.rate:g}/s p50 {rounded(one.append.get('p50_ms'))} ms p99 {rounded(one.append.get('p99_ms'))} ms, "
-        f"{shown(one.lost)} lost, {shown(one.unexpected)} unexpected"
-        for one in start.rates
-    )
-    return f"{head}: {'; '.join(found)}"
