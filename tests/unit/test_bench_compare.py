@@ -46,11 +46,12 @@ def test_more_and_less_are_measured_alike(one: float, other: float, is_notable: 
     assert Comparison("x", one, other).is_notable is is_notable
 
 
-def test_a_contender_that_only_one_report_has_is_shown(tmp_path: Path) -> None:
+def test_a_contender_that_only_one_report_has_is_shown_and_does_not_differ(tmp_path: Path) -> None:
     one = load_report(saved(tmp_path / "a.json"))
     other = {**one, "results": [], "ratios": {}}
     found = compare(one, other)
-    assert all(line.other is None and line.is_notable for line in found)
+    assert all(line.other is None and line.is_single and not line.is_notable for line in found)
+    assert len(found) == 26
 
 
 def test_the_command_prints_both_and_counts_what_differs(tmp_path: Path) -> None:
@@ -58,7 +59,16 @@ def test_the_command_prints_both_and_counts_what_differs(tmp_path: Path) -> None
     done = CliRunner().invoke(command, files, standalone_mode=False)
     assert done.exception is None
     assert "real-time/floor 100/s p50" in done.output
-    assert "6 of 26 figures differ by more than 20%" in done.output
+    assert done.output.endswith("6 of 26 figures differ by more than 20%\n")
+
+
+def test_the_command_counts_what_one_report_alone_has(tmp_path: Path) -> None:
+    one, other = saved(tmp_path / "a.json"), tmp_path / "b.json"
+    report = json.loads(one.read_text())
+    other.write_text(json.dumps({**report, "results": [one for one in report["results"] if one["rate"] == 100]}))
+    done = CliRunner().invoke(command, [str(one), str(other)], standalone_mode=False)
+    assert done.output.count("in one only") == 12
+    assert done.output.endswith("0 of 14 figures differ by more than 20%; 12 are in one report only\n")
 
 
 def test_ratios_at_other_rates_are_other_figures(tmp_path: Path) -> None:
@@ -75,8 +85,9 @@ def test_ratios_at_other_rates_are_other_figures(tmp_path: Path) -> None:
 
 def test_what_both_lack_does_not_differ() -> None:
     assert not Comparison("x", None, None).is_notable
+    assert not Comparison("x", None, None).is_single
     assert not Comparison("x", 0, 0).is_notable
-    assert Comparison("x", None, 1).is_notable
+    assert not Comparison("x", None, 1).is_notable
     assert Comparison("x", 0, 1).is_notable
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fraud_filter.bench.lines import describe_start
 from fraud_filter.bench.result import RateResult, StartResult
+from fraud_filter.pages.numbers import NOT_MEASURED
 
 _APPEND = {"p50_ms": 2.346, "p99_ms": 5.75}
 
@@ -14,7 +15,9 @@ def test_a_line_for_each_rate_and_one_for_the_end_before_its_time() -> None:
     start = StartResult("continuous", 2, (kept, unknown), error="it ended with exit code 4")
     assert describe_start(start, "linger_ms=5") == [
         "round 2, linger_ms=5, 100/s: p50 2.35 ms, p99 5.75 ms, 0 lost, 3 duplicated, 0 unexpected",
-        "round 2, linger_ms=5, 1000/s: p50 – ms, p99 – ms, – lost, – duplicated, – unexpected",
+        "round 2, linger_ms=5, 1000/s: p50 ? ms, p99 ? ms, ? lost, ? duplicated, ? unexpected".replace(
+            "?", NOT_MEASURED
+        ),
         "round 2, linger_ms=5: it ended with exit code 4",
     ]
 

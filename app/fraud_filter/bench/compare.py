@@ -35,9 +35,14 @@ class Comparison(NamedTuple):
         return self.other / self.one if self.one and self.other is not None else None
 
     @property
+    def is_single(self) -> bool:
+        """Whether one report alone has it."""
+        return (self.one is None) != (self.other is None)
+
+    @property
     def is_notable(self) -> bool:
-        """Whether one alone is missing, or they differ by more than a fifth."""
-        if self.one == self.other:
+        """Whether both reports have it and differ by more than a fifth."""
+        if self.is_single or self.one == self.other:
             return False
         return self.times is None or not 1 / (1 + NOTABLE) <= self.times <= 1 + NOTABLE
 
@@ -93,13 +98,18 @@ def _ratios_by_rate(report: Mapping[str, Any]) -> dict[tuple[str, float], Mappin
 
 
 def comparison_table(comparisons: list[Comparison], names: tuple[str, str]) -> Table:
-    """The comparisons as a table; what differs notably is marked."""
+    """The comparisons as a table; what differs notably, and what one report alone has, is marked."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("", no_wrap=True)
     for heading in (*names, "times"):
         table.add_column(heading, justify="right", overflow="fold")
     table.add_column("")
     for line in comparisons:
-        mark = Text("differs", style="bold yellow") if line.is_notable else Text("")
-        table.add_row(line.name, rounded(line.one), rounded(line.other), rounded(line.times), mark)
+        table.add_row(line.name, rounded(line.one), rounded(line.other), rounded(line.times), _mark(line))
     return table
+
+
+def _mark(line: Comparison) -> Text:
+    if line.is_notable:
+        return Text("differs", style="bold yellow")
+    return Text("in one only" if line.is_single else "", style="dim")

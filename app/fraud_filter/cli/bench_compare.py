@@ -25,6 +25,7 @@ def command(one: Path, other: Path) -> int:
     found = compare(load_report(one), load_report(other))
     console = open_console(_LOG_WIDTH)
     console.print(comparison_table(found, (str(one), str(other))))
-    notable = sum(line.is_notable for line in found)
-    click.echo(f"{notable} of {len(found)} figures differ by more than {NOTABLE:.0%}")
+    notable, single = sum(line.is_notable for line in found), sum(line.is_single for line in found)
+    rest = f"; {single} are in one report only" if single else ""
+    click.echo(f"{notable} of {len(found) - single} figures differ by more than {NOTABLE:.0%}{rest}")
     return EXIT_OK
