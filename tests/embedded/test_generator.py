@@ -128,7 +128,7 @@ def test_five_thousand_payments_a_second(broker: Broker, topics: TopicMaker) -> 
     report = Sender(settings, _made(settings, Steady(5000)), seconds=5).run()
     assert report.sent == 25_000
     assert report.failed == 0
-    assert report.kept_rate == pytest.approx(5000, rel=0.1)
+    assert report.kept_rate == pytest.approx(5000, rel=0.02)
 
 
 def test_bursts_reach_the_topic(broker: Broker, topics: TopicMaker) -> None:
@@ -164,9 +164,8 @@ def test_a_broker_that_hangs_does_not_slow_the_schedule(broker: Broker, topics: 
         threading.Timer(2, go_on).start()
         report = sender.run()
     assert (report.sent, report.delivered) == (1500, 1500)
-    assert report.kept_rate == pytest.approx(500, rel=0.2)
-    # Two of three seconds passed without an answer: where sending waits for it, half of all are 500 ms late or more.
-    assert report.lateness_ms.p50 < 200
+    assert report.kept_rate == pytest.approx(500, rel=0.05)
+    assert report.lateness_ms.p50 < 20  # two of three seconds passed without an answer
     assert len(_read(broker, settings.input_topic)) == 1500
 
 
