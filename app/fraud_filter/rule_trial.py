@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fraud_filter import query
 from fraud_filter.rules import RuleSet
 from fraud_filter.schema import PaymentSchema
+from fraud_filter.terminal import printable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,8 +47,9 @@ def try_rules(spark: SparkSession, file: str, schema: PaymentSchema, rules: Rule
 
 def as_table(verdicts: Iterator[Verdict]) -> str:
     """A table of the verdicts, and how many payments each rule matches."""
-    from rich.console import Console
     from rich.table import Table
+
+    from fraud_filter.console import PrintableConsole
 
     table = Table("line", "payment", "outcome", "rules or reason")
     outcomes: Counter[str] = Counter()
@@ -55,9 +57,10 @@ def as_table(verdicts: Iterator[Verdict]) -> str:
     for verdict in verdicts:
         outcomes[verdict.outcome] += 1
         matches.update(verdict.rules)
-        table.add_row(str(verdict.line), verdict.payment, verdict.outcome, verdict.reason or ", ".join(verdict.rules))
+        why = verdict.reason or ", ".join(verdict.rules)
+        table.add_row(str(verdict.line), printable(verdict.payment), verdict.outcome, printable(why))
     buffer = io.StringIO()
-    console = Console(file=buffer, width=120, markup=False, emoji=False)  # `[/x]` is an id like another
+    console = PrintableConsole(file=buffer, width=120, markup=False, emoji=False)  # `[/x]` is an id like another
     console.print(table)
     console.print(", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())) or "no payments")
     if matches:

@@ -157,6 +157,11 @@ def _rule(path: Path, entry: Any, number: int, line: int) -> Rule:
 def _ids(path: Path, label: str, line: int, name: str) -> tuple[str, ...]:
     file = path.parent / name
     try:
+        if not file.resolve().is_relative_to(path.parent.resolve()):
+            raise UsageError(
+                f"{path.name}, line {line}, rule {label!r}: the block list {name} is not below {path.parent}, "
+                "where the rules are; put it there"
+            )
         lines = (text.strip() for text in file.read_text(encoding="utf-8").splitlines())
     except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError, as text that is not UTF-8 is
         raise UsageError(

@@ -17,15 +17,27 @@ from fraud_filter.modes import Mode
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: What the filter needs of every session, whatever the mode.
-_FILTER_CONF = {
-    # One bad record must not stop the query: a division by zero or a failed cast in a rule gives null.
+#: What rules are checked for, and mean: no setting of a user's changes it.
+_RULES_CONF = {
+    # No record ends the query: a division by zero or a failed cast in a rule gives null, and what throws even so is no
+    # part of a rule (`rule_functions`).
     "spark.sql.ansi.enabled": "false",
     # Rules on hours and days mean the same on every machine.
     "spark.sql.session.timeZone": "UTC",
+    # Otherwise `${env:NAME}` in a rule is what the environment holds, secrets too.
+    "spark.sql.variable.substitute": "false",
+}
+#: Settings by which Spark evaluates as it did in older versions, exceptions included.
+_LEGACY = "spark.sql.legacy."
+#: What the filter needs of every session, whatever the mode.
+_FILTER_CONF = {
+    **_RULES_CONF,
     # Spark switches it off for streaming queries with a warning at each batch.
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Any web page in a browser on this machine could follow the links that end a job, or stop all threads for a while.
+    "spark.ui.killEnabled": "false",
+    "spark.ui.heapHistogramEnabled": "false",
     # Pushed below the projections, the filter on the rules would repeat the JSON parser once for each use of a field,
     # and a filter shares no common subexpressions: dozens of parses a payment instead of one.
     "spark.sql.optimizer.excludedRules": (
@@ -80,7 +92,9 @@ def launch(settings: Settings, mode: Mode | None = None, keep_open: int | None =
     if settings.spark_master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # no port of a local run is open to the network
     conf = SparkConf().setMaster(settings.spark_master).setAppName(settings.query_name)
-    conf.setAll(list(_conf(settings, mode).items()))
+    # These become arguments of the Java process, which everyone on the machine can read.
+    secret = settings.secret_spark_conf()
+    conf.setAll([(name, value) for name, value in _conf(settings, mode).items() if name not in secret])
     # A session of its own: a signal to our process group must reach Java through us, after the query's stop.
     how = {"start_new_session": True, "pass_fds": () if keep_open is None else (keep_open,)}
     try:
@@ -90,7 +104,7 @@ def launch(settings: Settings, mode: Mode | None = None, keep_open: int | None =
 
 
 def connect(gateway: Any, settings: Settings) -> SparkSession:
-    """A session in a started Java process, which got its configuration at its start.
+    """A session in a started Java process, which got its configuration at its start, and its secrets now.
 
     Raises:
         UsageError: there is none to be had from the master; the Java process is told to end.
@@ -98,7 +112,7 @@ def connect(gateway: Any, settings: Settings) -> SparkSession:
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
-    conf = SparkConf(_jvm=gateway.jvm)
+    conf = SparkConf(_jvm=gateway.jvm).setAll(list(settings.secret_spark_conf().items()))
     try:
         # In the main thread PySpark would put a handler of its own on SIGINT, which cuts calls to Java short.
         with ThreadPoolExecutor(1) as aside:
@@ -134,6 +148,12 @@ def _java_reason(error: Exception) -> str | None:
 
 
 def _conf(settings: Settings, mode: Mode | None) -> dict[str, str]:
+    for name, value in settings.spark_conf.items():
+        if name.startswith(_LEGACY) or _RULES_CONF.get(name, value) != value:
+            raise UsageError(
+                f"setting spark_conf (--spark-conf, FRAUD_SPARK_CONF): {name}={value!r} is not accepted: rules were "
+                f"checked for {_RULES_CONF.get(name, 'what Spark does without it')}; leave it out"
+            )
     conf = {
         **_FILTER_CONF,
         **_default_java_options(settings),

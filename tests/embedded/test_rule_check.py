@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql.types import DoubleType
 
+from drawn_rules import spark_functions
+from fraud_filter import rule_functions
 from fraud_filter.config import HOME
 from fraud_filter.errors import UsageError
 from fraud_filter.rule_check import check_rules
 from fraud_filter.rules import Rule, RuleSet, load_rules
 from fraud_filter.schema import load_schema
+from fraud_filter.tables import markdown, write_between
 
 SCHEMA = load_schema(HOME / "app/payment.ddl")
+RECORD_BYTES = 2**20
+DOCS = HOME / "docs/rules.md"
 
 
 def _check(spark: Any, when: str) -> None:
-    check_rules(spark, RuleSet(Path("rules.yml"), (Rule("suspect", 7, when=when),)), SCHEMA)
+    check_rules(spark, RuleSet(Path("rules.yml"), (Rule("suspect", 7, when=when),)), SCHEMA, RECORD_BYTES)
 
 
 def test_the_shipped_rules_are_right(spark: Any) -> None:
-    check_rules(spark, load_rules(HOME / "app/rules.yml", SCHEMA), SCHEMA)
+    check_rules(spark, load_rules(HOME / "app/rules.yml", SCHEMA), SCHEMA, RECORD_BYTES)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +41,14 @@ def test_the_shipped_rules_are_right(spark: Any) -> None:
         "amount / 0 > 1",
         "exists(array(amount), x -> x > 10)",
         "currency IN ('EUR', 'USD')",
+        "amount BETWEEN 1 AND 2 AND try_add(created_at, interval 1 day) > created_at",
+        "lower(merchant) RLIKE '(casino|poker|bet)' OR left(merchant, 200) RLIKE '.*a.*b'",
+        "regexp_replace(card_id, '[^0-9]', '') LIKE '4%1'",
+        "split(merchant, ',', 5)[0] = 'x' AND get(array(1, 2), 7) IS NULL",
+        "lpad(card_id, 20, '0') = repeat('0', 20)",
+        "CASE WHEN amount > 3 THEN country ELSE card_country END = 'DE'",
+        "CAST(amount AS DECIMAL(10, 2)) > 1.25 AND merchant > 5",
+        "created_at > 'epoch' AND to_date(merchant, 'yyyy-MM-dd') > date'2026-01-01'",
     ],
 )
 def test_deterministic_predicates_of_one_payment_are_taken(spark: Any, when: str) -> None:
@@ -70,6 +84,58 @@ def test_deterministic_predicates_of_one_payment_are_taken(spark: Any, when: str
         ("amount", "'amount'", "of type double"),
         ("*", "line 1, column 1", "name the column"),
         ("1 = 1 AS always", "line 1, column 1", "no name of its own"),
+        # what reads or opens something else
+        (
+            "from_xml(merchant, 'a STRING', map('rowValidationXSDPath', 'http://127.0.0.1:1/x.xsd')) IS NULL",
+            "line 1, column 1",
+            "'from_xml' is not allowed in a rule: it reads what is no part of the payment",
+        ),
+        ("input_file_name() = 'x'", "line 1, column 1", "no part of the payment"),
+        ("session_user = merchant", "line 1, column 1", "no part of the payment"),
+        # ways around names
+        ("IDENTIFIER('max')(amount) > 1", "line 1, column 1", "write the function's name alone"),
+        ("system.builtin.max(amount) > 1", "line 1, column 1", "write the function's name alone"),
+        ("created_at > timestamp 'now'", "line 1, column 14", "write the time out"),
+        ("created_at > timestamp '\\u006eow'", "line 1, column 14", "write the time out"),
+        ("created_at > date 'today'", "line 1, column 14", "write the time out"),
+        ("created_at > 'now'", "line 1, column 1", "depends on the time of evaluation"),
+        ("to_date(concat('to', 'day')) = created_at", "line 1, column 1", "write the time out"),
+        ("merchant = '${env:HOME}' AND amount > ${env:LEVEL}", "line 1, column 39", "Syntax error"),
+        # what ends a query
+        ("url_decode(merchant) = 'x'", "line 1, column 1", "ends the query"),
+        ("str_to_map(merchant)['a'] = 'x'", "line 1, column 1", "ends the query"),
+        ("to_number(merchant, '999') = 1", "line 1, column 1", "ends the query"),
+        ("parse_json(merchant) IS NULL", "line 1, column 1", "ends the query"),
+        ("element_at(array(1), 0) = 1", "line 1, column 1", "ends the query"),
+        ("xpath_string(merchant, 'a') = 'x'", "line 1, column 1", "ends the query"),
+        ("created_at + interval 1 day > created_at", "line 1, column 1", "the latest times make it end the query"),
+        ("hour(date(merchant)) > 3", "line 1, column 1", "makes a timestamp of a date"),
+        ("unix_timestamp(date(merchant)) > 3", "line 1, column 1", "makes a timestamp of a date"),
+        ("to_date(merchant, card_id) IS NULL", "line 1, column 1", "takes the format from the payment"),
+        ("CAST(left(merchant, 20) AS DECIMAL(10, 2)) > 1", "line 1, column 1", "makes a DECIMAL of a text"),
+        ("(amount > 1) <=> 0.5", "(amount > 1) <=> 0.5", "fails on a payment"),
+        ("merchant RLIKE card_id", "line 1, column 1", "takes the pattern from the payment"),
+        ("merchant RLIKE '(?<'", "line 1, column 1", "has the pattern '(?<'"),
+        (
+            "date_trunc('hour', from_utc_timestamp(created_at, merchant)) > created_at",
+            "line 1, column 20",
+            "not on the list",
+        ),
+        ("to_date(merchant, 'QQQQQQQ') IS NULL", "QQQQQQQ", "fails on a payment"),
+        # what fills the memory, or never ends
+        ("repeat(merchant, 1000000) = ''", "line 1, column 1", "may make"),
+        ("repeat(merchant, length(merchant)) = ''", "line 1, column 1", "takes how often from the payment"),
+        ("lpad(merchant, 2147483647, ' ') = ''", "line 1, column 1", "may make 2,147,483,647 characters"),
+        ("size(sequence(1, 1000000000)) > 1", "line 1, column 6", "fill the memory"),
+        ("replace(replace(merchant, 'a', 'aaaaaaaaaa'), 'a', 'aaaaaaaaaa') = ''", "line 1, column 1", "may make"),
+        ("round(amount, 1000000000) > 1", "line 1, column 1", "more than 38 digits"),
+        ("merchant RLIKE '(a+)+$'", "line 1, column 1", "a group repeats"),
+        ("merchant RLIKE '.*a.*b'", "line 1, column 1", "steps"),
+        ("merchant LIKE '%a%b%'", "line 1, column 1", "steps"),
+        ("levenshtein(merchant, card_id) < 3", "line 1, column 1", "steps"),
+        ("exists(split(merchant, '', 1000), x -> contains(merchant, x))", "line 1, column 40", "steps"),
+        ("((((((((((" * 11 + "true" + "))))))))))" * 11, "", "more than 100 brackets"),
+        ("amount > 1" + " OR amount > 1" * 1000, "", "characters"),
     ],
 )
 def test_what_can_not_run_in_every_mode_is_refused_with_rule_reason_and_position(
@@ -81,6 +147,40 @@ def test_what_can_not_run_in_every_mode_is_refused_with_rule_reason_and_position
     assert message.startswith("rules.yml, line 7, rule 'suspect': ")
     assert position in message
     assert reason in message
+
+
+def test_the_documentation_has_the_list(spark: Any) -> None:
+    """WRITE_DOCS=1 writes it: Spark's functions, by the reason for which a rule may use them."""
+    names: dict[str, list[str]] = {}
+    for name, kind in spark_functions(spark).items():
+        if name.isidentifier():
+            names.setdefault(rule_functions.BUILDERS.get(kind, kind), []).append(f"`{name}`")
+    listed: dict[str, list[str]] = {}
+    for reason, _, kinds in rule_functions.LISTED:
+        listed.setdefault(reason, []).extend(name for kind in kinds.split() for name in names.get(kind, []))
+    rows = [(reason, " ".join(sorted(functions))) for reason, functions in listed.items() if functions]
+    table = markdown(("it …", "functions"), rows)
+    if os.environ.get("WRITE_DOCS") == "1":
+        write_between(DOCS, "rules", table)
+    assert table in DOCS.read_text()
+
+
+def test_all_refused_rules_are_named_at_once(spark: Any) -> None:
+    rules = (
+        Rule("one", 3, when="amnt > 1"),
+        Rule("two", 5, when="amount > 1"),
+        Rule("three", 8, when="amount > now()"),
+    )
+    with pytest.raises(UsageError) as refused:
+        check_rules(spark, RuleSet(Path("rules.yml"), rules), SCHEMA, RECORD_BYTES)
+    first, second = str(refused.value).splitlines()
+    assert first.startswith("rules.yml, line 3, rule 'one': ")
+    assert second.startswith("rules.yml, line 8, rule 'three': ")
+
+
+def test_larger_records_may_take_more(spark: Any) -> None:
+    when = " OR ".join(f"merchant LIKE '%a{at}'" for at in range(10))
+    check_rules(spark, RuleSet(Path("rules.yml"), (Rule("long", 1, when=when),)), SCHEMA, 64 * RECORD_BYTES)
 
 
 def test_a_registered_python_function_is_refused(spark: Any) -> None:

@@ -34,6 +34,24 @@ def test_a_block_list_file_lies_beside_the_rules_and_may_hold_comments(tmp_path:
     assert rules[0].ids == ("c1", "c2")
 
 
+@pytest.mark.parametrize("name", ["../secret.txt", "{root}/secret.txt", "linked.txt", "lists/../../secret.txt"])
+def test_a_block_list_file_of_another_place_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "secret.txt").write_text("s3cret\n")
+    (tmp_path / "rules" / "lists").mkdir(parents=True)
+    (tmp_path / "rules" / "linked.txt").symlink_to(tmp_path / "secret.txt")
+    file = name.format(root=tmp_path)
+    with pytest.raises(UsageError, match=r"is not below .*rules, where the rules are") as refused:
+        _load(tmp_path / "rules", f"rules:\n  - {{name: stolen, blocked: {{column: card_id, file: '{file}'}}}}\n")
+    assert "s3cret" not in str(refused.value)
+
+
+def test_a_block_list_file_may_lie_in_a_folder_below(tmp_path: Path) -> None:
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists" / "cards.txt").write_text("c1\n")
+    rules = _load(tmp_path, "rules:\n  - {name: stolen, blocked: {column: card_id, file: lists/cards.txt}}\n").rules
+    assert rules[0].ids == ("c1",)
+
+
 def test_numbers_are_ids_too(tmp_path: Path) -> None:
     rules = _load(tmp_path, "rules:\n  - {name: stolen, blocked: {column: card_id, ids: [1, a]}}\n").rules
     assert rules[0].ids == ("1", "a")

@@ -62,7 +62,7 @@ def _checked(settings: Settings) -> Iterator[tuple[SparkSession, RuleSet, Paymen
     overrides: dict[str, Any] = {"spark_master": "local[1]"}
     spark = session.start(settings.model_copy(update=overrides))
     try:
-        rule_check.check_rules(spark, rules, schema)
+        rule_check.check_rules(spark, rules, schema, settings.max_record_bytes)
         yield spark, rules, schema
     finally:
         spark.stop()
