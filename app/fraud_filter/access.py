@@ -1,36 +1,27 @@
-"""Users of Kafka and their rights, from `kafka/access.yml`: SCRAM credentials and ACLs. Knows no topic's settings."""
+"""Users of Kafka and their rights, as `kafka/access.yml` declares them. Knows no broker and no topic's settings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it lists not all that it exports
     AclBinding,
-    AclBindingFilter,
     AclOperation,
     AclPermissionType,
-    AdminClient,
     ResourcePatternType,
     ResourceType,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
 )
 from pydantic import BaseModel, ConfigDict, Field
 
 from fraud_filter.config import HOME, Settings
-from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.kafka_client import librdkafka_config, read_password
+from fraud_filter.errors import UsageError
 from fraud_filter.kafka_files import own_name, read_file
 
 ACCESS_FILE = HOME / "kafka/access.yml"
 
-#: More rounds make a stolen hash harder to guess. Kafka's own tools take 4096; our passwords are random.
-_ITERATIONS = 8192
+#: What Kafka puts before a user's name in a right.
+PRINCIPAL = "User:"
 _ANY_HOST = "*"
 
 
@@ -46,7 +37,7 @@ class User(BaseModel):
     @property
     def principal(self) -> str:
         """Kafka's name of it."""
-        return f"User:{self.name}"
+        return PRINCIPAL + self.name
 
     def rights(self) -> set[AclBinding]:
         """One ACL for each operation."""
@@ -87,73 +78,3 @@ def load_users(settings: Settings, access_file: Path = ACCESS_FILE) -> list[User
         user.model_copy(update={"topics": {own_name(name, settings): allowed for name, allowed in user.topics.items()}})
         for user in users
     ]
-
-
-def grant(settings: Settings, passwords: Path, access_file: Path = ACCESS_FILE) -> list[User]:
-    """Makes the users, or gives them new passwords, and makes their rights what the file says.
-
-    Args:
-        settings: which brokers; we must be one of their administrators.
-        passwords: directory with a file for each user, of the user's name, that holds the password alone.
-        access_file: YAML like `kafka/access.yml`.
-
-    Returns:
-        The users.
-
-    Raises:
-        UsageError: a file can't be used.
-        FraudFilterError: the brokers do not answer, or refuse.
-    """
-    users = load_users(settings, access_file)
-    secrets = {user.name: read_password(passwords / user.name) for user in users}
-    admin = AdminClient(librdkafka_config(settings))
-    timeout = {"request_timeout": settings.kafka_timeout_s}
-    try:
-        scram = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, _ITERATIONS)
-        upserts: list[Any] = [
-            UserScramCredentialUpsertion(name, scram, secret.encode()) for name, secret in secrets.items()
-        ]
-        _all(admin.alter_user_scram_credentials(upserts, **timeout).values())
-        wanted = set().union(*(user.rights() for user in users))
-        present = {right for user in users for right in admin.describe_acls(_all_of(user), **timeout).result()}
-        if wanted - present:
-            _all(admin.create_acls(list(wanted - present), **timeout).values())
-        if present - wanted:
-            _all(admin.delete_acls([_filter(right) for right in present - wanted], **timeout).values())
-    except KafkaException as error:
-        raise FraudFilterError(
-            f"the Kafka brokers at {settings.kafka_bootstrap_servers!r} (KAFKA_BOOTSTRAP_SERVERS) did not change their "
-            f"users and rights: {error.args[0].str()}"
-        ) from None
-    return users
-
-
-def _all(answers: Iterable[Future[Any]]) -> None:
-    for answer in answers:
-        answer.result()
-
-
-def _all_of(user: User) -> AclBindingFilter:
-    anything: Any = None
-    return AclBindingFilter(
-        ResourceType.ANY,
-        anything,
-        ResourcePatternType.ANY,
-        user.principal,
-        anything,
-        AclOperation.ANY,
-        AclPermissionType.ANY,
-    )
-
-
-def _filter(right: AclBinding) -> AclBindingFilter:
-    """Matches this right and no other."""
-    return AclBindingFilter(
-        right.restype,
-        right.name,
-        right.resource_pattern_type,
-        right.principal,
-        right.host,
-        right.operation,
-        right.permission_type,
-    )

@@ -26,16 +26,40 @@ from fraud_filter.config import HOME, Settings
     metavar="FILE",
     help="YAML file with the users and their rights  [kafka/access.yml]",
 )
+@click.option(
+    "--only-declared",
+    is_flag=True,
+    help="also remove every login and every right that is not in the file, User:* and other programs' users too; not "
+    "for a cluster that others share",
+)
+@click.option("--dry-run", is_flag=True, help="print what would be added (+) and removed (-), and change nothing")
 @settings_options(
     *("kafka_bootstrap_servers", "kafka_timeout_s", "input_topic", "flagged_topic", "rejected_topic"),
     *("kafka_security_protocol", "kafka_ssl_ca", "kafka_ssl_certificate", "kafka_ssl_key"),
 )
-def command(settings: Settings, passwords: Path, access_file: Path) -> None:
+def command(settings: Settings, passwords: Path, access_file: Path, only_declared: bool, dry_run: bool) -> None:
     """Make Kafka's users with their passwords, and make their rights what the file says; what it lacks is taken away.
 
-    Needs an administrator's rights. The secure stack does it at each start.
+    Users that the file does not name keep their logins and rights, and are named; with --only-declared they go, as in
+    the secure stack at each start. Needs an administrator's rights, and never removes the login that it uses itself.
+    Prints a line for each login and right that it adds (+) or removes (-). Passwords can't be compared: they are set
+    each time. Exit codes: 0 done (or shown, with --dry-run), 1 the brokers refused, 2 bad input.
     """
-    from fraud_filter.access import grant
+    from fraud_filter.access import load_users
+    from fraud_filter.access_change import Cluster
+    from fraud_filter.terminal import printable
 
-    for user in grant(settings, passwords, access_file):
+    users = load_users(settings, access_file)
+    cluster = Cluster(settings)
+    change = cluster.compare(users, only_declared=only_declared)
+    for line in change.lines():
+        click.echo(printable(line))
+    if change.left:
+        names = printable(", ".join(change.left))
+        click.echo(f"not in {access_file.name}, and left alone: {names} (--only-declared removes them)")
+    if dry_run:
+        click.echo("nothing was changed")
+        return
+    cluster.apply(change, users, passwords)
+    for user in users:
         click.echo(f"{user.name}: {len(user.rights())} rights")

@@ -1,0 +1,239 @@
+"""`fraud-filter access` on a real broker with the secure stack's settings: who is taken out of the file is out."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from confluent_kafka import Producer
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from fraud_filter.access import ACCESS_FILE
+from fraud_filter.compose import secrets
+from fraud_filter.config import Settings, env_name
+from fraud_filter.embedded.workspace import Workspace
+from fraud_filter.kafka_client import librdkafka_config
+from secured_broker import SecuredBroker
+
+TOPIC = "payments"
+MALLORY = "mallory"
+_ACL = (ResourceType.TOPIC, TOPIC, ResourcePatternType.LITERAL)
+
+
+@dataclass
+class Place:
+    broker: SecuredBroker
+    directory: Path
+
+    def access(self, *words: str, settings: Settings | None = None) -> subprocess.CompletedProcess[str]:
+        """`fraud-filter access` as the administrator, or as somebody else."""
+        chosen = (settings or self.broker.administrator()).model_dump(include=_CONNECTION)
+        named = {env_name(name): str(value) for name, value in chosen.items()}
+        return subprocess.run(
+            [sys.executable, "-m", "fraud_filter", "access", "--passwords", str(self.directory), *words],
+            env={**os.environ, **named, "FRAUD_ENV_FILE": "/dev/null"},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=60,
+        )  # fmt: skip
+
+    def file_without(self, user: str) -> Path:
+        content = yaml.safe_load(ACCESS_FILE.read_text())
+        content["users"] = [each for each in content["users"] if each["name"] != user]
+        file = self.directory.parent / "access.yml"
+        file.write_text(yaml.safe_dump(content))
+        return file
+
+    @cached_property
+    def admin(self) -> Any:
+        """Kept: answers are lost with a client that is gone."""
+        return AdminClient(librdkafka_config(self.broker.administrator()))
+
+    def give(self, principal: str, kind: AclPermissionType = AclPermissionType.ALLOW) -> None:
+        right = AclBinding(*_ACL, principal, "*", AclOperation.WRITE, kind)
+        for done in self.admin.create_acls([right]).values():
+            done.result(10)
+
+    def add_login(self, name: str, mechanism: ScramMechanism = ScramMechanism.SCRAM_SHA_512) -> None:
+        (self.directory / name).touch()
+        password = (self.directory / name).read_text() or "of-his-own"
+        (self.directory / name).write_text(password)
+        login = UserScramCredentialUpsertion(name, ScramCredentialInfo(mechanism, 4096), password.encode())
+        for done in self.admin.alter_user_scram_credentials([login]).values():
+            done.result(10)
+
+    def known(self) -> set[str]:
+        return set(self.admin.describe_user_scram_credentials().result(10))
+
+
+_CONNECTION = {
+    *("kafka_bootstrap_servers", "kafka_security_protocol", "kafka_sasl_mechanism", "kafka_sasl_username"),
+    *("kafka_sasl_password_file", "kafka_ssl_ca", "kafka_ssl_certificate", "kafka_ssl_key"),
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, java_home: Path, kafka_jars: list[Path]) -> Iterator[Place]:
+    directory = tmp_path_factory.mktemp("access") / ".secrets"
+    secrets.make(directory)
+    with Workspace() as workspace:
+        broker = SecuredBroker(workspace, directory, java_home=java_home, jars=kafka_jars)
+        place = Place(broker, directory)
+        broker.start()
+        for made in place.admin.create_topics([NewTopic(TOPIC, 1)]).values():
+            made.result(10)
+        yield place
+        broker.stop()
+
+
+def written(settings: Settings) -> str:
+    """What becomes of a record: "" when it is taken."""
+    said: list[str] = []
+    producer = Producer(
+        librdkafka_config(settings, message_timeout_ms=6000) | {"error_cb": lambda error: said.append(error.str())}
+    )
+    producer.produce(TOPIC, b"{}", on_delivery=lambda error, _: said.append(error.str() if error else ""))
+    producer.flush(10)
+    return "" if said == [""] else " ".join(said)
+
+
+def test_declared_users_get_their_logins_and_rights(place: Place) -> None:
+    done = place.access("--only-declared")
+    assert done.returncode == 0, done.stdout
+    assert "+ kafka-generator: WRITE on topic payments\n" in done.stdout
+    assert "+ kafka-generator: login with SCRAM-SHA-512\n" in done.stdout
+    assert written(place.broker.user("kafka-generator")) == ""
+    again = place.access("--only-declared")
+    assert [line for line in again.stdout.splitlines() if line[0] in "+-"] == []
+
+
+def test_who_is_not_declared_loses_login_and_rights(place: Place) -> None:
+    place.add_login(MALLORY)
+    place.give(f"User:{MALLORY}")
+    assert written(place.broker.user(MALLORY)) == ""
+    done = place.access("--only-declared")
+    assert done.returncode == 0, done.stdout
+    assert f"- {MALLORY}: login with SCRAM-SHA-512\n- {MALLORY}: WRITE on topic payments\n" in done.stdout
+    assert "uthentication failed" in written(place.broker.user(MALLORY))
+    assert MALLORY not in place.known()
+
+
+def test_a_user_that_is_taken_out_of_the_file_is_out(place: Place) -> None:
+    assert place.access("--only-declared").returncode == 0
+    assert written(place.broker.user("kafka-generator")) == ""
+    file = place.file_without("kafka-generator")
+    done = place.access("--only-declared", "--access-file", str(file))
+    assert done.returncode == 0, done.stdout
+    assert "uthentication failed" in written(place.broker.user("kafka-generator"))
+    assert place.access("--only-declared").returncode == 0
+    assert written(place.broker.user("kafka-generator")) == ""
+
+
+def test_a_connection_that_is_open_can_do_nothing_any_more(place: Place) -> None:
+    place.add_login(MALLORY)
+    place.give(f"User:{MALLORY}")
+    said: list[str] = []
+
+    def write() -> str:
+        producer.produce(TOPIC, b"{}", on_delivery=lambda error, _: said.append(error.str() if error else ""))
+        producer.flush(10)
+        return said.pop()
+
+    producer = Producer(librdkafka_config(place.broker.user(MALLORY), message_timeout_ms=6000))
+    assert write() == ""
+    assert place.access("--only-declared").returncode == 0
+    assert "authorization failed" in write().lower()
+
+
+def test_rights_of_everybody_go(place: Place) -> None:
+    assert place.access("--only-declared").returncode == 0
+    assert "authorization failed" in written(place.broker.user("kafka-probe")).lower()
+    place.give("User:*")
+    assert written(place.broker.user("kafka-probe")) == ""
+    done = place.access("--only-declared")
+    assert "- *: WRITE on topic payments\n" in done.stdout
+    assert "authorization failed" in written(place.broker.user("kafka-probe")).lower()
+
+
+def test_a_refusal_and_a_second_way_to_log_in_go(place: Place) -> None:
+    assert place.access("--only-declared").returncode == 0
+    place.give("User:kafka-generator", AclPermissionType.DENY)
+    place.add_login("kafka-generator", ScramMechanism.SCRAM_SHA_256)
+    done = place.access("--only-declared")
+    assert "- kafka-generator: DENY WRITE on topic payments\n" in done.stdout
+    assert "- kafka-generator: login with SCRAM-SHA-256\n" in done.stdout
+    assert written(place.broker.user("kafka-generator")) == ""
+
+
+def test_a_dry_run_shows_it_and_changes_nothing(place: Place) -> None:
+    assert place.access("--only-declared").returncode == 0
+    place.add_login(MALLORY)
+    place.give(f"User:{MALLORY}")
+    file = place.file_without("kafka-probe")
+    shown = place.access("--only-declared", "--dry-run", "--access-file", str(file))
+    assert shown.returncode == 0, shown.stdout
+    assert f"- {MALLORY}: WRITE on topic payments\n" in shown.stdout
+    assert "- kafka-probe: login with SCRAM-SHA-512\n" in shown.stdout
+    assert shown.stdout.endswith("nothing was changed\n")
+    assert written(place.broker.user(MALLORY)) == ""
+    assert "kafka-probe" in place.known()
+    place.access("--only-declared")
+
+
+def test_a_cluster_that_others_share_keeps_them_unless_told(place: Place) -> None:
+    place.add_login(MALLORY)
+    place.give(f"User:{MALLORY}")
+    done = place.access()
+    assert done.returncode == 0, done.stdout
+    assert f"not in access.yml, and left alone: {MALLORY} (--only-declared removes them)\n" in done.stdout
+    assert written(place.broker.user(MALLORY)) == ""
+    place.access("--only-declared")
+
+
+def test_an_administrator_with_a_password_does_not_lock_itself_out(place: Place) -> None:
+    place.add_login("root-of-kafka")
+    rights = [
+        AclBinding(kind, name, ResourcePatternType.LITERAL, "User:root-of-kafka", "*", AclOperation.ALL,
+                   AclPermissionType.ALLOW)
+        for kind, name in ((ResourceType.BROKER, "kafka-cluster"), (ResourceType.TOPIC, "*"))
+    ]  # fmt: skip
+    for made in place.admin.create_acls(rights).values():
+        made.result(10)
+    own = place.broker.user("root-of-kafka")
+    for _ in range(2):
+        done = place.access("--only-declared", settings=own)
+        assert done.returncode == 0, done.stdout
+    place.access("--only-declared")
+    refused = place.access("--only-declared", settings=own)
+    assert (refused.returncode, len(refused.stdout.splitlines())) in ((1, 1), (2, 1)), refused.stdout
+
+
+def test_an_escape_in_a_foreign_user_s_name_does_not_reach_the_terminal(place: Place) -> None:
+    place.give("User:\x1b]0;owned\x07")
+    shown = place.access("--only-declared", "--dry-run")
+    assert "- \\x1b]0;owned\\x07: WRITE on topic payments\n" in shown.stdout
+    assert "\x1b" not in shown.stdout
+    place.access("--only-declared")
+
+
+def test_a_user_without_rights_may_not_even_look(place: Place) -> None:
+    refused = place.access("--dry-run", settings=place.broker.user("kafka-generator"))
+    assert (refused.returncode, len(refused.stdout.splitlines())) == (1, 1), refused.stdout
+    assert "do not tell their users and rights: that is for their administrators" in refused.stdout
