@@ -28,6 +28,17 @@ def call(jvm: Any, target: Any, method: str, result: Any, *arguments: Any) -> An
     return invoke(target, method, result, seq(list(arguments)), seq([]), True, True, True)
 
 
+def text(jvm: Any, java_text: Any) -> Any:
+    """The expression `java_text`, a `java.lang.String`, as an expression of type STRING."""
+    seq = jvm.PythonUtils.toSeq
+    strings = jvm.java.lang.Class.forName("org.apache.spark.unsafe.types.UTF8String")
+    static = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke
+    arguments = seq([java_text])
+    return static(
+        strings, data_type(jvm, "STRING"), "fromString", arguments, seq([]), True, True, True, jvm.scala.Option.empty()
+    )
+
+
 def data_type(jvm: Any, ddl: str) -> Any:
     """Spark's data type of a DDL text: one type, or a list of columns for a struct."""
     return jvm.org.apache.spark.sql.types.DataType.fromDDL(ddl)

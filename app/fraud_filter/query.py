@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from fraud_filter import schema as layout
 from fraud_filter.block_list import is_blocked
 from fraud_filter.config import Settings
+from fraud_filter.json_check import JsonCheck
 from fraud_filter.json_column import parse_json
 from fraud_filter.rules import Rule, RuleSet
 from fraud_filter.schema import PaymentSchema
@@ -40,7 +41,7 @@ def decide(records: DataFrame, schema: PaymentSchema, rules: RuleSet, settings: 
     """
     judged = judge(_bounded(records, settings.max_record_bytes), schema, rules)
     reason = F.when(F.col("_too_large"), F.lit(layout.REASON_TOO_LARGE)).otherwise(F.col("_reason"))
-    is_rejected = F.col("_reason").isNotNull()
+    is_rejected = F.col("_is_rejected")
     return judged.where(is_rejected | F.col("_is_flagged")).select(
         F.col("_key").alias("key"),
         F.when(is_rejected, F.col("_value")).otherwise(_flagged_json(schema).cast("binary")).alias("value"),
@@ -67,18 +68,26 @@ def judge(records: DataFrame, schema: PaymentSchema, rules: RuleSet) -> DataFram
     All of it is one stage of generated code (`explain` marks each operator with `*(1)`), of methods that Java compiles.
 
     Returns:
-        The records with the payment's fields, `_reason` (why it can't be judged, or null), `_rules` (names of those
-        that match) and `_is_flagged` (whether there are such).
+        The records with the payment's fields, `_reason` (why it can't be judged, or null), `_is_rejected` (whether
+        there is one), `_rules` (names of those that match) and `_is_flagged` (whether there are such).
     """
-    parsed = records.select("*", _parse(f"{schema.ddl}, `{_CORRUPT}` STRING").alias("_payment"))
+    check = JsonCheck(F.col("_value").cast("string"), schema)
+    parsed = records.select("*", *check.columns())
+    parsed = parsed.select("*", _parse(f"{schema.ddl}, `{_CORRUPT}` STRING").alias("_payment"))
     parsed = parsed.select("*", _parse_again(schema).alias("_texts")).select("*", _wrong().alias("_wrong"))
     payment = (F.col(f"_payment.`{field.name}`").alias(field.name) for field in schema.fields)
-    named = parsed.select(*records.columns, _reject_reason(schema).alias("_reason"), *payment)
-    matched = _matched_rules(rules)
-    # Each group stands twice in one projection: a common subexpression, for which Spark generates a method of its own.
-    # Java's compiler leaves longer methods alone than some eight rules make.
+    named = parsed.select(*records.columns, "_is_unfit", "_payment", "_wrong", *payment)
+    # These and each group of rules stand twice in one projection: a common subexpression, for which Spark generates a
+    # method of its own. Java's compiler leaves longer methods alone than some eight rules make.
+    reasons, matched = _given_names(_reject_reason(schema, check)), _matched_rules(rules)
     is_flagged = reduce(lambda one, other: one | other, (F.size(group) > 0 for group in matched))
-    return named.select("*", F.concat(*matched).alias("_rules"), is_flagged.alias("_is_flagged"))
+    return named.select(
+        "*",
+        F.get(reasons, F.lit(0)).alias("_reason"),
+        (F.size(reasons) > 0).alias("_is_rejected"),
+        F.concat(*matched).alias("_rules"),
+        is_flagged.alias("_is_flagged"),
+    )
 
 
 def rule_column(rule: Rule) -> Column:
@@ -89,7 +98,7 @@ def rule_column(rule: Rule) -> Column:
 
 
 def _parse(ddl: str) -> Column:
-    return parse_json(F.col("_value").cast("string"), ddl, _CORRUPT)
+    return parse_json(F.col("_text"), ddl, _CORRUPT)
 
 
 def _parse_again(schema: PaymentSchema) -> Column:
@@ -103,14 +112,15 @@ def _wrong() -> Column:
     return F.when(F.col("_texts").isNotNull(), _names(F.array_except(_given("_texts"), _given("_payment"))))
 
 
-def _reject_reason(schema: PaymentSchema) -> Column:
+def _reject_reason(schema: PaymentSchema, check: JsonCheck) -> Column:
     """Why a record can't be judged, or null."""
     required = F.array(*map(F.lit, schema.required)).cast("ARRAY<STRING>")
     missing = _names(F.array_except(required, _given("_payment")))
     absent = (F.col(f"_payment.`{name}`").isNull() for name in schema.required)
     is_missing = reduce(lambda one, other: one | other, absent, F.lit(False))
     return (
-        F.when(F.col("_payment").isNull(), F.lit(layout.REASON_EMPTY))
+        F.when(F.col("_is_unfit"), check.flaw())
+        .when(F.col("_payment").isNull(), F.lit(layout.REASON_EMPTY))
         .when(
             F.col(f"_payment.{_CORRUPT}").isNotNull(),
             # Without names there are no fields at all: no object, or no JSON.
@@ -131,10 +141,13 @@ def _given(struct: str) -> Column:
 def _matched_rules(rules: RuleSet) -> list[Column]:
     """The names of the rules that match, as an array for each group of rules."""
     names = [F.when(rule_column(rule), F.lit(rule.name)) for rule in rules.rules]
-    # Each name stands once. `array_compact` would say it better, and is no part of generated code.
-    no_name = F.array(F.lit(None).cast("string"))
     groups = (names[first : first + _GROUP] for first in range(0, len(names), _GROUP))
-    return [F.array_except(F.array(*group), no_name) for group in groups]
+    return [_given_names(*group) for group in groups]
+
+
+def _given_names(*names: Column) -> Column:
+    """An array of those that are not null; each stands once. `array_compact` is no part of generated code."""
+    return F.array_except(F.array(*names), F.array(F.lit(None).cast("string")))
 
 
 def _names(names: Column) -> Column:

@@ -16,15 +16,24 @@ HEADER_TOPIC = "source.topic"
 HEADER_PARTITION = "source.partition"
 HEADER_OFFSET = "source.offset"
 HEADER_TIMESTAMP = "source.timestamp"
-#: Header of rejected records: why, one of the REASON_* values, the last two followed by ": " and field names.
+#: Header of rejected records: why, one of the REASON_* values, the last three followed by ": " and names of fields.
 #: A record that is too large is written without key and value; where it lies is in the headers.
 HEADER_REASON = "reject.reason"
 
 REASON_EMPTY = "empty-record"
 REASON_MALFORMED = "malformed-json"
 REASON_TOO_LARGE = "too-large"
+#: Something that is no white space follows the JSON object.
+REASON_TRAILING = "trailing-content"
+#: An object, the payment's or one within it, has a name twice. The name is told where it is the payment's.
+REASON_DUPLICATE = "duplicate-key"
 REASON_MISSING = "missing-field"
 REASON_WRONG_TYPE = "wrong-type"
+
+#: A value of a DECIMAL field has this many characters at most, and no exponent of more digits than three: Java would
+#: write out what the exponent says, a million digits take seconds. Others are of the wrong type.
+LONGEST_DECIMAL = 1100
+ENDLESS_EXPONENT = "[eE][+-]?[0-9]{4}"
 
 #: Field of a flagged record's JSON that names the matched rules, in the order of the rules file.
 RULES_FIELD = "rules"
@@ -37,6 +46,11 @@ class Field:
     name: str
     type: str
     required: bool
+
+    @property
+    def is_decimal(self) -> bool:
+        """Whether it is a DECIMAL of whatever precision."""
+        return self.type.startswith("DECIMAL")
 
 
 @dataclass(frozen=True)
@@ -60,7 +74,8 @@ def load_schema(path: Path) -> PaymentSchema:
     """Reads a file of Spark DDL columns, such as `amount DOUBLE NOT NULL, merchant STRING`.
 
     Raises:
-        UsageError: the file can't be read, is not DDL, or names a field twice or by a reserved name.
+        UsageError: the file can't be read, is not DDL, names a field twice or by a reserved name, or has a DECIMAL
+            within another type.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -95,6 +110,8 @@ def load_schema(path: Path) -> PaymentSchema:
         for column in columns
     )
     _check_names(path, fields)
+    for column in columns:
+        _check_decimals(path, column.name, column.kind)
     return PaymentSchema(fields)
 
 
@@ -110,3 +127,14 @@ def _check_names(path: Path, fields: tuple[Field, ...]) -> None:
                 f"{RULES_FIELD!r} to flagged payments and uses names that begin with '_' itself)"
             )
         seen.add(name)
+
+
+def _check_decimals(path: Path, name: str, kind: exp.DataType) -> None:
+    """A DECIMAL within another type would be read by Spark alone, which writes out whatever an exponent says."""
+    within = (part for part in kind.find_all(exp.DataType) if part is not kind)
+    if any(part.is_type("decimal") for part in within):
+        raise UsageError(
+            f"setting payment_schema: {path}: the field {name!r} of type {kind.sql(dialect='spark')} has "
+            "a DECIMAL within it, where one number such as 1e999999999 stops the query; give it a field of its own, "
+            "or take DOUBLE or STRING there"
+        )

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,15 +24,6 @@ from oracle_cases import SCHEMA
 from running import GOOD, Stage, payment, wait_until
 
 _LAST = "the last one"
-
-
-@pytest.fixture
-def seed(request: pytest.FixtureRequest) -> int:
-    """The number behind the records of this run."""
-    given = request.config.getoption("--hypothesis-seed")
-    chosen = int(given) if given is not None else 0 if os.environ.get("CI") else random.randrange(2**32)
-    print(f"records drawn with --hypothesis-seed={chosen}")  # noqa: T201
-    return chosen
 
 
 @pytest.fixture
@@ -112,7 +101,10 @@ def test_ten_thousand_records_in_micro_batches(stage: Stage, rich: dict[str, str
     passed = result.payments - result.expected - result.rejected
     assert min(result.expected, result.rejected, passed) > 500, result
     assert result.reject_reasons["too-large"] == len(huge)
-    assert set(result.reject_reasons) == {"empty-record", "malformed-json", "missing-field", "too-large", "wrong-type"}
+    assert set(result.reject_reasons) == {
+        *("duplicate-key", "empty-record", "malformed-json", "missing-field", "too-large", "trailing-content"),
+        "wrong-type",
+    }
 
 
 @pytest.mark.parametrize("mode", ["continuous", "real-time"])

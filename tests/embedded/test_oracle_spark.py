@@ -72,7 +72,7 @@ def test_records_are_read_as_spark_reads_them(spark: Any) -> None:
     decisions = Oracle(SCHEMA, rules).decide(values)
     different = []
     for value, own, its in zip(values, decisions, _judged(spark, values, rules), strict=True):
-        if (own.reason is None) != (its.reason is None):
+        if own.reason != (its.reason and its.reason.partition(":")[0]):
             different.append(f"{_shown(value)}: oracle {own.reason or 'valid'}, Spark {its.reason or 'valid'}")
         for field, one, other in zip(SCHEMA.fields, own.fields, its.fields, strict=False):
             if _plain(one) != _plain(other):

@@ -61,6 +61,11 @@ def _payment(**changes: Any) -> bytes:
     return json.dumps({name: value for name, value in {**GOOD, **changes}.items() if value is not ...}).encode()
 
 
+def _twice(name: str, value: Any) -> bytes:
+    """A payment that has a member twice; a parser that takes the last sees one that matches no rule."""
+    return b"{" + json.dumps({name: value}).encode()[1:-1] + b", " + _payment(**{name: GOOD.get(name, 1)})[1:]
+
+
 def test_a_payment_that_matches_no_rule_goes_nowhere(spark: Any, settings: Settings) -> None:
     assert _decide(spark, [_payment()], settings) == []
 
@@ -117,6 +122,17 @@ def test_a_flagged_record_is_the_payment_with_key_topic_and_headers(spark: Any, 
         (_payment(amount=None, country=...), "missing-field: amount,country"),
         (_payment(amount="12.5"), "wrong-type: amount"),
         (_payment(amount=True, created_at="yesterday"), "wrong-type: amount,created_at"),
+        (_payment() + b"\n" + _payment(amount=9999), "trailing-content"),
+        (_payment() + b" garbage", "trailing-content"),
+        (_payment() + b"]" + _payment(amount=9999)[:-1] + b"]", "trailing-content"),
+        (_payment(amount=True) + b"\x00", "trailing-content"),
+        (b"[1, 2] x", "malformed-json"),
+        (_twice("amount", 9999), "duplicate-key: amount"),
+        (_twice("extra", 1).replace(b'"extra": 1', b'"\\u0065xtra": "1"', 1), "duplicate-key: extra"),
+        (_twice("amount", 9999).replace(b'"', b"'"), "duplicate-key: amount"),
+        (_twice("line\nbreak", 1), "duplicate-key: line?break"),
+        (_twice("n" * 1000, 1), "duplicate-key: " + "n" * 100),
+        (_payment(extra={"a": 1})[:-2] + b', "a": 2}}', "duplicate-key"),
     ],
 )
 def test_what_can_not_be_judged_is_rejected_with_its_bytes_and_the_reason(

@@ -23,7 +23,7 @@ import pyarrow as pa
 from fraud_filter.errors import UsageError
 from fraud_filter.oracle.json_reader import Token, replace_surrogates, written
 from fraud_filter.oracle.times import SECOND_US, date_days, timestamp_us
-from fraud_filter.schema import Field
+from fraud_filter.schema import ENDLESS_EXPONENT, LONGEST_DECIMAL, Field
 
 _INT_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _ARROW = {
@@ -48,8 +48,9 @@ _NON_NUMBERS = {
 }
 _DECIMAL_TYPE = re.compile(r"DECIMAL(?:\((\d+)(?:, ?(\d+))?\))?")
 _DECIMAL_TEXT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_MAX_EXPONENT = 100_000
-_EXACT = decimal.Context(prec=_MAX_EXPONENT * 2 + 2000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+_ENDLESS = re.compile(ENDLESS_EXPONENT)
+_LARGE_EXPONENT = 900
+_EXACT = decimal.Context(prec=5 * LONGEST_DECIMAL, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 Quick: TypeAlias = Callable[[Any], Any]
 Thorough: TypeAlias = Callable[[Token], Any]
@@ -141,7 +142,7 @@ def _quick_int(limit: int, value: Any) -> Any:
 def _quick_decimal(precision: int, scale: int, value: Any) -> Any:
     if value is None:
         return None
-    if type(value) is int or type(value) is Decimal:
+    if type(value) is int or (type(value) is Decimal and abs(value.adjusted()) < _LARGE_EXPONENT):
         return _rounded(Decimal(value), precision, scale)
     raise UnusualError
 
@@ -196,12 +197,13 @@ def _decimal(precision: int, scale: int, token: Token) -> Decimal:
     text = token.text.replace(",", "") if token.kind == "string" else token.text
     if token.kind not in ("int", "float", "string") or not _DECIMAL_TEXT.fullmatch(text):
         raise WrongTypeError
+    written_out = str(Decimal(text)) if token.kind == "float" else token.text  # as Java's BigDecimal writes it
+    if len(written_out) > LONGEST_DECIMAL or _ENDLESS.search(written_out):
+        raise WrongTypeError
     return _rounded(Decimal(text), precision, scale)
 
 
 def _rounded(number: Decimal, precision: int, scale: int) -> Decimal:
-    if number and abs(number.adjusted()) > _MAX_EXPONENT:
-        raise WrongTypeError
     unit = Decimal((0, (1,), -scale))
     rounded = number.quantize(unit, decimal.ROUND_HALF_UP, _EXACT) if number else unit * 0
     if not rounded:

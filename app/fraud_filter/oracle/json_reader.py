@@ -1,7 +1,7 @@
 """Reads a JSON object exactly as leniently as Spark's `from_json` does. Knows nothing of payments.
 
-Spark reads with Jackson: single quotes and unquoted `NaN` are accepted, what follows the object is not read, and a
-field of type STRING takes any value as Jackson would write it. All of it was tried against Spark 4.2
+Spark reads with Jackson: single quotes and unquoted `NaN` are accepted, and a field of type STRING takes any value as
+Jackson would write it. All of it was tried against Spark 4.2
 (`tests/embedded/test_oracle_spark.py`). Python's `json` reads the ordinary records; this is for the odd ones.
 """
 
@@ -23,16 +23,26 @@ _ESCAPE = r"\\(?:[\"'\\/bfnrt]|u[0-9a-fA-F]{4})"
 _QUOTED = {
     quote: re.compile(f"{quote}([^{quote}{_PLAIN}]*(?:{_ESCAPE}[^{quote}{_PLAIN}]*)*){quote}") for quote in "\"'"
 }
+_ANY_QUOTED = re.compile("|".join(pattern.pattern for pattern in _QUOTED.values()))
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"true|false|null|NaN|[+-]?Infinity|[+-]INF")
 _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _SHORT = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_EXPONENT = re.compile(r"[0-9](?:\.([0-9]+))?[eE]([+-]?[0-9]+)")
 _SURROGATE_PAIR = re.compile("([\ud800-\udbff])([\udc00-\udfff])")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class MalformedJsonError(ValueError):
     """The text does not begin with a JSON object that Spark could read."""
+
+
+class TrailingContentError(ValueError):
+    """Something that is no white space follows the object."""
+
+
+class DuplicateKeyError(ValueError):
+    """The object, or one within it, has a name twice."""
 
 
 class Token(NamedTuple):
@@ -46,30 +56,49 @@ class Token(NamedTuple):
 
 
 def read_members(text: str) -> list[tuple[str, Token]] | None:
-    """The members of the object that `text` begins with, in order, repeated names included; None for blank text.
+    """The members of the object that `text` is, in order; None for blank text.
 
     Raises:
-        MalformedJsonError: Spark would not read it.
+        MalformedJsonError: it does not begin with an object that Spark would read.
+        TrailingContentError, DuplicateKeyError: it does; the first where both hold.
     """
     position = _skip(text, 0)
     if position == len(text):
         return None
     if text[position] != "{":
         raise MalformedJsonError("not a JSON object")
+    repeated: list[str] = []
+    members, position = _members(text, _skip(text, position + 1), repeated)
+    if _skip(text, position) < len(text):
+        raise TrailingContentError(f"the object ends at character {position}")
+    names = [name for name, _ in members]
+    if repeated or len(set(names)) < len(names):
+        raise DuplicateKeyError
+    return members
+
+
+def _members(text: str, position: int, repeated: list[str]) -> tuple[list[tuple[str, Token]], int]:
+    """The members of the outermost object and where it ends; names that objects within it repeat are added."""
     members: list[tuple[str, Token]] = []
-    position = _skip(text, position + 1)
     if text[position : position + 1] == "}":
-        return members
+        return members, position + 1
     while True:
         name, position = _name(text, position)
-        token, position = _value(text, position)
+        token, position = _value(text, position, repeated)
         members.append((name, token))
         position = _skip(text, position)
         if text[position : position + 1] == "}":
-            return members
+            return members, position + 1
         if text[position : position + 1] != ",":
             raise MalformedJsonError(f"',' or '}}' expected at character {position}")
         position = _skip(text, position + 1)
+
+
+def has_endless_number(text: str) -> bool:
+    """Whether a number in a JSON text has more places than 32 bits can count, which Java's BigDecimal refuses."""
+    numbers = _ANY_QUOTED.sub("", text)
+    places = (len(match[1] or "") - int(match[2]) for match in _EXPONENT.finditer(numbers))
+    return not all(-(2**31) <= count < 2**31 for count in places)
 
 
 def written(token: Token) -> str:
@@ -150,9 +179,9 @@ def replace_surrogates(text: str) -> str:
     return _LONE_SURROGATE.sub("?", text)
 
 
-def _value(text: str, position: int) -> tuple[Token, int]:
+def _value(text: str, position: int, repeated: list[str]) -> tuple[Token, int]:
     if text[position : position + 1] in ("{", "["):
-        return _container(text, position)
+        return _container(text, position, repeated)
     return _scalar(text, position)
 
 
@@ -171,20 +200,22 @@ def _scalar(text: str, position: int) -> tuple[Token, int]:
     return Token(word[0] if word[0] in ("true", "false", "null") else "word", word[0]), word.end()
 
 
-def _container(text: str, position: int) -> tuple[Token, int]:
+def _container(text: str, position: int, repeated: list[str]) -> tuple[Token, int]:
     """An object or array inside the record; without recursion, so that depth costs no stack."""
     parts: list[str] = []
     closers: list[str] = []
+    names: list[set[str]] = []  # of each open container
     while True:
         opener = text[position : position + 1]
         if opener in ("{", "["):
             closers.append("}" if opener == "{" else "]")
+            names.append(set())
             if len(closers) >= MAX_DEPTH:
                 raise MalformedJsonError("nested too deeply")
             parts.append(opener)
             position = _skip(text, position + 1)
             if text[position : position + 1] != closers[-1]:
-                position = _open_member(text, position, closers[-1], parts)
+                position = _open_member(text, position, closers[-1], parts, names[-1], repeated)
                 continue
         else:
             token, position = _scalar(text, position)
@@ -192,17 +223,21 @@ def _container(text: str, position: int) -> tuple[Token, int]:
         position = _close(text, position, closers, parts)
         if not closers:
             return Token("container", "".join(parts)), position
+        del names[len(closers) :]
         if text[position : position + 1] != ",":
             raise MalformedJsonError(f"',' or {closers[-1]!r} expected at character {position}")
         parts.append(",")
-        position = _open_member(text, _skip(text, position + 1), closers[-1], parts)
+        position = _open_member(text, _skip(text, position + 1), closers[-1], parts, names[-1], repeated)
 
 
-def _open_member(text: str, position: int, closer: str, parts: list[str]) -> int:
+def _open_member(text: str, position: int, closer: str, parts: list[str], names: set[str], repeated: list[str]) -> int:
     """Reads the name that stands before a value in an object; returns where the value begins."""
     if closer == "]":
         return position
     name, position = _name(text, position)
+    if name in names:
+        repeated.append(name)
+    names.add(name)
     parts.append(f"{_quote(name)}:")
     return position
 

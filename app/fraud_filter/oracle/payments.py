@@ -10,12 +10,22 @@ from typing import Any, NamedTuple, NoReturn
 
 from fraud_filter import schema as layout
 from fraud_filter.oracle.fields import FieldReader, UnusualError, field_reader
-from fraud_filter.oracle.json_reader import MAX_DIGITS, MAX_NAME, MalformedJsonError, Token, read_members
+from fraud_filter.oracle.json_reader import (
+    MAX_DIGITS,
+    MAX_NAME,
+    DuplicateKeyError,
+    MalformedJsonError,
+    Token,
+    TrailingContentError,
+    has_endless_number,
+    read_members,
+)
 from fraud_filter.schema import PaymentSchema
 
 #: What Python's json and Spark read differently: halves of surrogate pairs, numbers and names without end.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _LONG_NUMBER = re.compile(rb"[-+.eE0-9]{%d}" % MAX_DIGITS)
+_LONG_EXPONENT = re.compile(rb"[eE][-+]?[0-9]{9}")
 #: A surrogate written as UTF-8: Java's decoder replaces it by one character, Python's by two or three.
 _ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
@@ -29,6 +39,8 @@ class Reading(NamedTuple):
 
 _EMPTY = Reading(layout.REASON_EMPTY, ())
 _MALFORMED = Reading(layout.REASON_MALFORMED, ())
+_TRAILING = Reading(layout.REASON_TRAILING, ())
+_DUPLICATE = Reading(layout.REASON_DUPLICATE, ())
 _WRONG_TYPE = Reading(layout.REASON_WRONG_TYPE, ())
 _MISSING = Reading(layout.REASON_MISSING, ())
 
@@ -45,9 +57,9 @@ class PaymentReader:
         self._quick: list[tuple[str, Callable[[Any], Any]]] = [(r.field.name, r.quick) for r in self.readers]
         self._index = {field.name: at for at, field in enumerate(schema.fields)}
         self._required = tuple(at for at, field in enumerate(schema.fields) if field.required)
-        decimals = any(field.type.startswith("DECIMAL") for field in schema.fields)
+        self._has_decimals = any(field.is_decimal for field in schema.fields)
         self._decode = json.JSONDecoder(
-            object_pairs_hook=_unique, parse_constant=_unusual, parse_float=Decimal if decimals else None
+            object_pairs_hook=_unique, parse_constant=_unusual, parse_float=Decimal if self._has_decimals else None
         ).decode
 
     def read(self, value: bytes | None) -> Reading:
@@ -79,8 +91,14 @@ class PaymentReader:
             members = read_members(text)
         except MalformedJsonError:
             return _MALFORMED
+        except TrailingContentError:
+            return _TRAILING
+        except DuplicateKeyError:
+            return _DUPLICATE
         if members is None:
             return _EMPTY
+        if self._has_decimals and has_endless_number(text):
+            return _WRONG_TYPE
         try:
             return self._checked(self._convert(members))
         except (ValueError, ArithmeticError):  # the latter from an exponent that no Decimal can hold
@@ -91,6 +109,8 @@ class PaymentReader:
             raise UnusualError
         if len(value) > MAX_DIGITS and (len(value) > MAX_NAME or _LONG_NUMBER.search(value)):
             raise UnusualError
+        if self._has_decimals and _LONG_EXPONENT.search(value):
+            raise UnusualError
         document = self._decode(value.decode())
         if type(document) is not dict:
             raise UnusualError
@@ -98,7 +118,6 @@ class PaymentReader:
         return [read(get(name)) for name, read in self._quick]
 
     def _convert(self, members: list[tuple[str, Token]]) -> list[Any]:
-        """The last value of a repeated name counts, and all of them must fit."""
         fields: list[Any] = [None] * len(self.readers)
         for name, token in members:
             at = self._index.get(name)

@@ -1,0 +1,91 @@
+"""Numbers that Java would write out digit by digit: `1e999999999` as a DECIMAL took seconds, or never ended.
+
+The bounds tell these from all others, also on a machine that is busy; they are no measure of speed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fraud_filter import query
+from fraud_filter.errors import UsageError
+from fraud_filter.rules import Rule, RuleSet
+from fraud_filter.schema import Field, PaymentSchema, load_schema
+from test_query import COLUMNS
+
+#: Types of payment.ddl that give a value a meaning of their own.
+_TYPES = (
+    *("STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "TIMESTAMP", "TIMESTAMP_NTZ"),
+    *("DATE", "BINARY", "DECIMAL(10, 2)", "DECIMAL(38, 18)", "VARCHAR(20)", "VARIANT", "INTERVAL DAY TO SECOND"),
+    *("INTERVAL YEAR TO MONTH", "STRUCT<a: DOUBLE, b: BIGINT>", "ARRAY<DOUBLE>", "MAP<STRING, BIGINT>"),
+)
+_SCHEMA = PaymentSchema(
+    (Field("id", "STRING", True), *(Field(f"f{at}", kind, False) for at, kind in enumerate(_TYPES)))
+)
+_MANY = 200_000
+_SHORT = (
+    *("1e100000", "1e-100000", "0e-100000", "1e300000", "-1e-300000", "1e999999999", "1e-999999999", "0e-999999999"),
+    *("1e2147483647", "-1e-2147483647", "1e99999999999", "1" * 999, "1" * 900 + "e99999", "0." + "0" * 990 + "1"),
+)
+_LONG = (
+    *("1" * _MANY, "0." + "1" * _MANY, "-" + "9" * _MANY + "e999999999", "1e" + "9" * _MANY),
+    *("2024-01-01T00:00:00." + "1" * _MANY, "2024-01-01T00:00:00+" + "1" * _MANY, "P" + "1" * _MANY + "D"),
+)
+_DEEP = ("[" * 900 + "1e999999999" + "]" * 900, "[" * 200_000, '{"a":' * 40_000, "[" + "1e999999999," * 16_000 + "1]")
+_REPEATS = 3
+
+
+def _values(texts: tuple[str, ...]) -> list[bytes]:
+    """Each text in each field, as it is and in quotes."""
+    return [
+        f'{{"id":"p","{field.name}":{value}}}'.encode()
+        for text in texts
+        for field in _SCHEMA.fields[1:]
+        for value in (text, f'"{text}"')
+    ]
+
+
+def _milliseconds(spark: Any, values: Sequence[bytes]) -> list[float]:
+    """What deciding about each record takes, at best of some times."""
+    from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+    # In one task for each time; what begins a task counts for its first record.
+    rows = [(b"k", value, "payments", 0, at, None) for at, value in enumerate([b'{"id":"p"}', *values])]
+    once = spark.createDataFrame(spark.sparkContext.parallelize(rows, 1), COLUMNS)
+    records = reduce(lambda some, more: some.unionAll(more), [once] * _REPEATS).coalesce(1)
+    rules = RuleSet(Path("rules.yml"), (Rule("any", 1, when="id = 'x'"),))
+    clock = F.expr("bigint(reflect('java.lang.System', 'nanoTime'))")
+    seen = query.judge(records, _SCHEMA, rules).select("_offset", "_reason", "_rules", clock).collect()
+    best = [math.inf] * len(rows)
+    for (*_, before), (at, *_, after) in itertools.pairwise(seen):
+        best[at] = min(best[at], (after - before) / 1e6)
+    assert {row["_reason"] is None for row in seen} == {True, False}
+    return best[1:]
+
+
+def test_no_number_of_few_characters_is_written_out(spark: Any) -> None:
+    values = _values(_SHORT)
+    slow = {str(value): took for value, took in zip(values, _milliseconds(spark, values), strict=True) if took > 100}
+    assert slow == {}
+
+
+@pytest.mark.parametrize("text", [*_LONG, *_DEEP], ids=lambda text: f"{text[:20]}_{len(text)}")
+def test_no_long_record_holds_the_query(spark: Any, text: str) -> None:
+    values = _values((text,))
+    slow = {value[:60]: took for value, took in zip(values, _milliseconds(spark, values), strict=True) if took > 1000}
+    assert slow == {}
+
+
+def test_decimals_within_other_types_are_refused(tmp_path: Path) -> None:
+    """Spark alone would read them."""
+    for kind in ("ARRAY<DECIMAL(10, 2)>", "STRUCT<a: INT, b: STRUCT<c: DECIMAL(3)>>", "MAP<STRING, NUMERIC(3)>"):
+        (tmp_path / "payment.ddl").write_text(f"id STRING NOT NULL, odd {kind}")
+        with pytest.raises(UsageError, match=r"payment\.ddl: the field 'odd' of type .* has a DECIMAL within it"):
+            load_schema(tmp_path / "payment.ddl")
