@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fraud_filter.audit_gaps import Gap, Recorded, find_gaps
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
 from fraud_filter.ledger import FLAGGED, REJECTED, Finding, Ledger
@@ -37,6 +38,7 @@ class AuditResult:
     lags may still have them to decide. `duplicated` counts extra copies (records). `unexpected` counts records that
     should not be there: flagged or rejected without cause, with other rules, key, fields or bytes than the payment's,
     or without readable source headers. `reject_reasons` counts the expected rejected records by their own reason.
+    `gaps` are offsets that Kafka removed before they were decided, as far as a checkpoint tells of them.
     """
 
     start: dict[int, int]
@@ -53,17 +55,24 @@ class AuditResult:
     reject_reasons: dict[str, int]
     examples: dict[str, tuple[Finding, ...]]
     took_s: float
+    gaps: tuple[Gap, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Nothing lost and nothing unexpected."""
-        return self.lost == 0 and self.unexpected == 0
+        """Nothing lost, nothing unexpected, nothing removed before it was decided."""
+        return self.lost == 0 and self.unexpected == 0 and not self.gaps
+
+    @property
+    def removed(self) -> int:
+        """Payments that were removed before they were decided."""
+        return sum(gap.end - gap.start for gap in self.gaps)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         plain = {name: value for name, value in vars(self).items() if name != "examples"}
         examples = {kind: [finding._asdict() for finding in found] for kind, found in self.examples.items()}
-        return {"ok": self.ok, **plain, "examples": examples}
+        gaps = [gap._asdict() for gap in self.gaps]
+        return {"ok": self.ok, **plain, "removed": self.removed, "gaps": gaps, "examples": examples}
 
 
 def audit(
@@ -73,6 +82,7 @@ def audit(
     end: Mapping[int, int] | None = None,
     settle_s: float = 0.0,
     examples: int = 10,
+    recorded: Recorded | None = None,
 ) -> AuditResult:
     """Audits the payments from offset `start` to before `end` of each partition of the input topic.
 
@@ -85,6 +95,7 @@ def audit(
         end: offset after the last one, by partition.
         settle_s: seconds between finding the end of the input and that of the outputs, for a query that is running.
         examples: how many findings of each kind to keep.
+        recorded: what the filter's checkpoint tells of payments that are gone.
 
     Raises:
         UsageError: no broker, a missing topic, offsets outside the topic, a schema or rules that can't be audited.
@@ -120,6 +131,7 @@ def audit(
         reject_reasons=dict(sorted(ledger.reject_reasons.items())),
         examples={kind: tuple(found) for kind, found in ledger.examples.items()},
         took_s=round(time.monotonic() - began, 3),
+        gaps=find_gaps(recorded, {number: low for number, (low, _) in bounds.items()}, first, last) if recorded else (),
     )
 
 

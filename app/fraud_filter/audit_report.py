@@ -7,6 +7,8 @@ from rich.table import Table
 
 from fraud_filter.audit import AuditResult
 from fraud_filter.config import Settings
+from fraud_filter.console import PrintableConsole
+from fraud_filter.terminal import printable
 
 _ROWS = {
     "payments": "payments read",
@@ -14,16 +16,17 @@ _ROWS = {
     "written": "flagged records written",
     "rejected_expected": "payments that should be rejected",
     "rejected": "payments rejected",
+    "removed": "payments removed from the topic before they were decided",
     "lost": "payments lost (neither flagged nor rejected, as they should be)",
     "duplicated": "records that repeat another",
     "unexpected": "records that should not be there",
 }
-_FAULTS = ("lost", "unexpected")
+_FAULTS = ("removed", "lost", "unexpected")
 
 
 def print_audit(result: AuditResult, settings: Settings, console: Console | None = None) -> None:
     """Prints the counts, the examples, and the verdict."""
-    console = console or Console(highlight=False)
+    console = console or PrintableConsole()
     offsets = ", ".join(f"{partition}: {result.start[partition]} to {end}" for partition, end in result.end.items())
     if not result.payments:
         console.print(f"Nothing to audit: {settings.input_topic} holds no payment at offsets {offsets}.", markup=False)
@@ -36,10 +39,13 @@ def print_audit(result: AuditResult, settings: Settings, console: Console | None
         count = getattr(result, name)
         table.add_row(label, f"{count:,}", style="bold red" if name in _FAULTS and count else "")
     console.print(table)
+    for gap in result.gaps:
+        where = f"partition {gap.partition} offsets {gap.start} to {gap.end - 1}"
+        console.print(f"removed: {where} ({gap.end - gap.start:,} payments)", markup=False)
     for kind, findings in result.examples.items():
         for finding in findings:
             where = f"partition {finding.partition}, offset {finding.offset}"
-            console.print(f"{kind}: {where}: {finding.reason}", markup=False)
+            console.print(f"{kind}: {where}: {printable(finding.reason)}", markup=False)
     verdict = "nothing lost, nothing unexpected" if result.ok else "the output is not what it should be"
     console.print(f"{verdict} ({result.took_s:.1f} s)", markup=False)
     if result.undecided:

@@ -95,9 +95,10 @@ class FilterMetrics:
         for phase, seconds in progress.durations_s.items():
             self._phase.labels(*self._values, phase).set(seconds)
 
-    def set_offsets(self, committed: Offsets, latest: Offsets) -> None:
+    def set_offsets(self, committed: Offsets, latest: Offsets, readable: Offsets | None = None) -> None:
         """Committed and end offsets by partition; the lag of those partitions that both name.
 
+        `readable`: up to where records follow, where that is less than the end.
         Ends that are not known (no broker answers) stay as they were; what is known of a partition that the topic has
         no longer is forgotten.
         """
@@ -113,5 +114,5 @@ class FilterMetrics:
         for number, offset in latest.items():
             self._latest.labels(*self._values, self._topic, str(number)).set(offset)
             if number in committed:
-                lag = max(0, offset - committed[number])
+                lag = max(0, (readable or latest).get(number, offset) - committed[number])
                 self._lag.labels(*self._values, self._topic, str(number)).set(lag)

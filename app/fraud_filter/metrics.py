@@ -31,7 +31,7 @@ LATENCY_BUCKETS_S = (
 #: The only values of the label `reason`; whatever else a record says is counted as `other`.
 REJECT_REASONS = (
     *(layout.REASON_EMPTY, layout.REASON_MALFORMED, layout.REASON_MISSING, layout.REASON_WRONG_TYPE),
-    *(layout.REASON_TOO_LARGE, "other"),
+    *(layout.REASON_TOO_LARGE, layout.REASON_TRAILING, layout.REASON_DUPLICATE, "other"),
 )
 
 

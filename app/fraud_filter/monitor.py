@@ -5,20 +5,24 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
+from fraud_filter.certificates import CertificateMetrics
+from fraud_filter.checkpoint.files import CheckpointFiles
+from fraud_filter.checkpoint.kept import Loss
 from fraud_filter.config import Settings, duration_s
-from fraud_filter.errors import FraudFilterError
 from fraud_filter.executor_metrics import ExecutorMetrics
 from fraud_filter.filter_metrics import FilterMetrics, State
+from fraud_filter.input_watch import Seen, watch_input
 from fraud_filter.metrics import MetricsServer, Registry
 from fraud_filter.modes import Mode
-from fraud_filter.offsets import find_input_bounds, first_offsets, open_consumer
 from fraud_filter.preflight import Inputs
 from fraud_filter.progress import CheckpointReader, EventReader, Offsets, Progress, ProgressReader
 from fraud_filter.pulse import PulseReader
+from fraud_filter.removals import Removals
 from fraud_filter.watchdog import Verdict, Watchdog
 
 if TYPE_CHECKING:
@@ -33,6 +37,15 @@ _REPEAT_S = 60.0
 _HEARTBEAT_S = 10.0
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a query was started: the id of its input topic, its offsets by partition, and its checkpoint's files."""
+
+    topic_id: str
+    at: Offsets
+    files: CheckpointFiles
+
+
 @dataclass
 class _Watch:
     """One life of the query under watch; `alarm` is called once, when it must be started again."""
@@ -40,6 +53,7 @@ class _Watch:
     pulse: PulseReader
     watchdog: Watchdog
     alarm: Callable[[Verdict], None]
+    place: Place
     raised: bool = False
 
 
@@ -60,6 +74,7 @@ class Monitor:
             registry, mode=settings.mode, query=settings.query_name, topic=settings.input_topic, reasons=reasons
         )
         self._executors = ExecutorMetrics(registry, mode=settings.mode, query=settings.query_name)
+        CertificateMetrics(registry, settings)
         self._server = (
             MetricsServer(registry, settings.metrics_host, settings.metrics_port, "metrics_port")
             if settings.monitoring
@@ -70,7 +85,12 @@ class Monitor:
         self._newest: Progress | None = None
         self._watch: _Watch | None = None
         self._told: tuple[str, float] = ("", 0.0)
-        self._lost: dict[tuple[int, int], int] = {}
+        self._removals = Removals(settings)
+        self._topic_id = ""
+        #: Whether a query was started before, so that its checkpoint can't be empty.
+        self.has_started = False
+        #: The ends that were last seen of a topic's partitions, by its id.
+        self.ends: dict[str, Offsets] = {}
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
         if settings.monitoring:
             self._thread.start()
@@ -91,17 +111,20 @@ class Monitor:
         if state != "running":
             self.metrics.set_up(False, False)
 
-    def count_lost(self, spans: Mapping[int, tuple[int, int]]) -> None:
-        """Offsets that are gone, by partition, from the first to before the second: each of them counts once."""
-        for number, (start, end) in spans.items():
-            before = self._lost.get((number, start), start)
-            self.metrics.count_lost(max(end - before, 0))
-            self._lost[number, start] = max(end, before)
+    def count_lost(self, losses: list[Loss]) -> None:
+        """Losses that were noted: each of them counts once."""
+        self.metrics.count_lost(self._removals.count(losses))
 
     def watch(
-        self, spark: SparkSession, query: StreamingQuery, inputs: Inputs, alarm: Callable[[Verdict], None]
+        self,
+        spark: SparkSession,
+        query: StreamingQuery,
+        inputs: Inputs,
+        place: Place,
+        alarm: Callable[[Verdict], None],
     ) -> None:
-        """Begins to watch a query that was just started over `inputs`."""
+        """Begins to watch a query that was just started over `inputs`, at `place`."""
+        self.has_started = True
         settings, mode = self._settings, inputs.mode
         if not settings.monitoring:
             self.set_state("running")
@@ -114,9 +137,15 @@ class Monitor:
             heartbeat_s=_HEARTBEAT_S if mode.name == "real-time" else None,
             now=time.monotonic(),
         )
-        reader = self._reader(spark, query, mode)  # asks Kafka and the checkpoint: not while others wait for the lock
         with self._lock:
-            self._watch = _Watch(PulseReader(spark, reader, self._report).start(), watchdog, alarm)
+            if self._newest and place.topic_id != self._topic_id:  # offsets of a former topic say nothing any more
+                self._newest = replace(self._newest, end=dict(place.at))
+            self._topic_id = place.topic_id
+        reader = self._reader(query, mode, place)  # asks the checkpoint: not while others wait for the lock
+        with self._lock:
+            chore = partial(self._removals.note, place.files)
+            pulse = PulseReader(spark, reader, self._report, chore).start()
+            self._watch = _Watch(pulse, watchdog, alarm, place)
         self.set_state("running")
         self.metrics.set_up(True, True)
 
@@ -136,12 +165,11 @@ class Monitor:
             self._thread.join(_LOOK_S * 5)
             self._server.stop()
 
-    def _reader(self, spark: SparkSession, query: StreamingQuery, mode: Mode) -> ProgressReader:
-        settings = self._settings
+    def _reader(self, query: StreamingQuery, mode: Mode, place: Place) -> ProgressReader:
+        topic = self._settings.input_topic
         if mode.sends_progress:
-            return EventReader(query, settings.input_topic, self._newest)
-        begin = None if self._newest else self._first_offsets()
-        return CheckpointReader(spark, settings.checkpoint, settings.input_topic, self._newest, begin)
+            return EventReader(query, topic, self._newest)
+        return CheckpointReader(place.files, topic, self._newest, place.at)
 
     def _report(self, progress: Progress) -> None:
         with self._lock:
@@ -152,41 +180,35 @@ class Monitor:
         self.metrics.observe(progress, progress.number - before.number if before else 1)
 
     def _run(self) -> None:
-        with open_consumer(self._settings) as consumer:
+        with watch_input(self._settings) as topic:
             while not self._stop.wait(_LOOK_S):
                 try:
-                    self._look(self._latest(consumer))
+                    committed = self.committed
+                    self._look(committed, topic.look(committed))
                 except Exception:
                     _log.exception("event=monitor_failed query=%s", self._settings.query_name)
 
-    def _latest(self, consumer: Any) -> Offsets | None:
-        """The ends of the input's partitions; None while no broker answers."""
-        if self._settings.source != "kafka":
-            return {}
-        try:
-            bounds = find_input_bounds(consumer, self._settings)
-        except FraudFilterError as error:
-            _log.warning("event=monitor_failed query=%s error=%s", self._settings.query_name, error)
-            return None
-        return {number: end for number, (_, end) in bounds.items()}
-
-    def _first_offsets(self) -> Offsets | None:
-        """Where the query begins on an empty checkpoint; None while no broker answers."""
-        settings = self._settings
-        if settings.source != "kafka":
-            return None
-        try:
-            with open_consumer(settings) as consumer:
-                return first_offsets(settings, find_input_bounds(consumer, settings))
-        except FraudFilterError:
-            return None
-
-    def _look(self, latest: Offsets | None) -> None:
-        committed = self.committed
-        self.metrics.set_offsets(committed, latest or {})
+    def _look(self, committed: Offsets, seen: Seen | None) -> None:
+        self.metrics.set_offsets(committed, seen.latest if seen else {}, seen.readable if seen else {})
+        if seen and seen.topic_id:
+            self.ends[seen.topic_id] = seen.latest
         with self._lock:  # no alarm, and no word of a running query, once `unwatch` has returned
-            if self._watch:
-                self._judge(self._watch, committed, latest)
+            if not self._watch:
+                return
+            place = self._watch.place
+            if seen and seen.topic_id and place.topic_id and seen.topic_id != place.topic_id:
+                self._give_up(self._watch, seen)
+                return
+            if seen:
+                reached = {number: max(at, committed.get(number, 0)) for number, at in place.at.items()}
+                self.metrics.count_lost(self._removals.look(seen.topic_id, committed | reached, seen.bounds))
+            self._judge(self._watch, committed, seen.readable if seen else None)
+
+    def _give_up(self, watch: _Watch, seen: Seen) -> None:
+        trouble = f"the topic {self._settings.input_topic!r} was recreated: its id is {seen.topic_id}"
+        self.metrics.set_up(True, False)
+        self._tell(trouble)
+        self._raise(watch, Verdict(trouble, "topic-recreated"))
 
     def _judge(self, watch: _Watch, committed: Offsets, latest: Offsets | None) -> None:
         pulse = watch.pulse.newest
@@ -196,6 +218,9 @@ class Monitor:
             self.metrics.set_slots(watch.watchdog.slots_needed, pulse.slots)
         self.metrics.set_up(True, not verdict.trouble)
         self._tell(verdict.trouble)
+        self._raise(watch, verdict)
+
+    def _raise(self, watch: _Watch, verdict: Verdict) -> None:
         if verdict.remedy and not watch.raised:
             watch.raised = True
             watch.alarm(verdict)

@@ -38,6 +38,7 @@ def open_consumer(settings: Settings, **extra: Any) -> Iterator[Consumer]:
         "enable_auto_offset_store": False,
         "allow_auto_create_topics": False,
         "auto_offset_reset": "error",
+        "isolation_level": settings.kafka_isolation_level,  # of the ends of partitions, too
     }
     consumer = Consumer(librdkafka_config(settings, **(own | extra)))
     try:
@@ -136,10 +137,8 @@ def read_records(
         FraudFilterError: the broker stopped answering, or the records were removed while they were read.
     """
     left = {partition for partition in end if start[partition] < end[partition]}
-    as_query = settings.kafka_source_options.get("kafka.isolation.level", "read_uncommitted")
     options = {
         "enable_partition_eof": True,
-        "isolation_level": as_query,
         "queued_max_messages_kbytes": _FETCH_AHEAD_KB,
     }
     with open_consumer(settings, **options) as consumer:

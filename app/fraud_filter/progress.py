@@ -14,8 +14,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from fraud_filter.checkpoint.files import CheckpointFiles
 
 Offsets = dict[int, int]
 
@@ -113,26 +114,21 @@ class CheckpointReader:
     """
 
     def __init__(
-        self,
-        spark: SparkSession,
-        checkpoint: str,
-        topic: str,
-        last: Progress | None = None,
-        begin: Offsets | None = None,
+        self, files: CheckpointFiles, topic: str, last: Progress | None = None, begin: Offsets | None = None
     ) -> None:
-        """For the count of what is read: `last`, what is known already; else `begin`, if nothing is committed yet."""
-        jvm: Any = spark._jvm
-        session: Any = spark._jsparkSession
-        self._jvm = jvm
-        self._root = jvm.org.apache.hadoop.fs.Path(checkpoint)
-        self._files = self._root.getFileSystem(session.sessionState().newHadoopConf())
+        """For the count of what is read: `last`, what is known already; else `begin`, if nothing is committed yet.
+
+        Raises:
+            CheckpointError: the file system refuses.
+        """
+        self._files = files
         self._topic = topic
         self._last = last
-        self._begin = {} if any(True for _ in self._numbers("commits")) else begin or {}
+        self._begin = {} if any(True for _ in self._commits()) else begin or {}
 
     def newest(self) -> Progress | None:
         """The newest committed batch or epoch; None when there is none. `rows` and `start` count from the last call."""
-        committed = max(self._numbers("commits"), default=None)
+        committed = max(self._commits(), default=None)
         if committed is None or (self._last and committed <= self._last.number):
             return self._last
         end = self._read(committed)
@@ -145,24 +141,14 @@ class CheckpointReader:
         self._last = Progress(committed, start, end, rows, now, rate)
         return self._last
 
-    def _numbers(self, log: str) -> Iterator[int]:
-        path = self._jvm.org.apache.hadoop.fs.Path(self._root, log)
-        if self._files.exists(path):
-            for status in self._files.listStatus(path):
-                name = str(status.getPath().getName())
-                if name.isdigit():
-                    yield int(name)
+    def _commits(self) -> Iterator[int]:
+        return (int(name) for name in self._files.names("commits") if name.isdigit())
 
     def _read(self, number: int) -> Offsets | None:
-        path = self._jvm.org.apache.hadoop.fs.Path(self._root, f"offsets/{number}")
+        path = f"offsets/{number}"
         if not self._files.exists(path):  # removed between the two looks: a newer one is there
             return None
-        stream = self._files.open(path)
-        try:
-            text = str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-        finally:
-            stream.close()
-        return parse_offsets(text, self._topic)
+        return parse_offsets(self._files.read(path).decode(), self._topic)
 
 
 def parse_offsets(text: str, topic: str) -> Offsets | None:

@@ -39,8 +39,15 @@ class Pulse:
 class PulseReader:
     """Asks Java for the pulse until `stop`, or until Java is gone."""
 
-    def __init__(self, spark: SparkSession, reader: ProgressReader, report: Callable[[Progress], None]) -> None:
-        """`report` is told the progress that `reader` finds."""
+    def __init__(
+        self,
+        spark: SparkSession,
+        reader: ProgressReader,
+        report: Callable[[Progress], None],
+        chore: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`report` is told the progress that `reader` finds; `chore` is done at each look: it may ask Java."""
+        self._chore = chore
         self.newest: Pulse | None = None
         self._spark = spark
         self._reader = reader
@@ -75,6 +82,7 @@ class PulseReader:
     def _look(self) -> None:
         from py4j.protocol import Py4JError, Py4JNetworkError
 
+        self._chore()
         newest = self._reader.newest()
         if newest:
             self._report(newest)

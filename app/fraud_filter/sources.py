@@ -28,6 +28,7 @@ def _kafka(spark: SparkSession, mode: Mode, settings: Settings) -> DataFrame:
         "subscribe": settings.input_topic,
         "startingOffsets": settings.starting_offsets,
         "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
+        "kafka.isolation.level": settings.kafka_isolation_level,
         **mode.source_options(settings),
         **settings.kafka_source_options,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
@@ -32,7 +33,12 @@ def complete(settings: Settings, partitions: int) -> Settings:
             f"{_what(settings)}: the topic {settings.input_topic!r} has no partition "
             f"{', '.join(map(str, unknown))}; it has 0 to {partitions - 1}"
         )
-    offsets = {str(number): given.get(number, _EARLIEST) for number in range(partitions)}
+    return begin_at(settings, given, range(partitions))
+
+
+def begin_at(settings: Settings, at: Mapping[int, int], partitions: Iterable[int]) -> Settings:
+    """The settings with the offset of each partition, the earliest where `at` names none."""
+    offsets = {str(number): at.get(number, _EARLIEST) for number in partitions}
     return settings.model_copy(update={"starting_offsets": json.dumps({settings.input_topic: offsets})})
 
 

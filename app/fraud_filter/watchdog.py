@@ -16,7 +16,7 @@ from fraud_filter.pulse import Pulse
 #: Further patience before the first sign of progress of a life: plans and code are compiled, all readers connect.
 WARM_UP_S = 30.0
 
-Remedy = Literal["stalled", "partitions-added", "slots-back"]
+Remedy = Literal["stalled", "partitions-added", "slots-back", "topic-recreated"]
 
 
 @dataclass(frozen=True)

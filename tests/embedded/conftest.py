@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,15 @@ def spark(java_home: Path) -> Iterator[Any]:  # noqa: ARG001 - Java must be ther
     running = session.start(load({"spark_master": "local[2]"}))
     yield running
     running.stop()
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """The number behind what a test draws; `--hypothesis-seed=N` repeats a run, in CI it is always the same."""
+    given = request.config.getoption("--hypothesis-seed")
+    chosen = int(given) if given is not None else 0 if os.environ.get("CI") else random.randrange(2**32)
+    print(f"drawn with --hypothesis-seed={chosen}")  # noqa: T201
+    return chosen
 
 
 @pytest.fixture

@@ -101,13 +101,13 @@ class Decisions:
         self._consumer.close()
 
 
-def metrics(port: int) -> dict[str, float]:
-    """The filter's metrics by name and, where it has them, the labels `reason` and `state`."""
+def metrics(port: int, *labels: str) -> dict[str, float]:
+    """The filter's metrics by name and, where it has them, the labels `reason` and `state`, or the given ones."""
     found: dict[str, float] = {}
     text = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=5).text
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            label = sample.labels.get("reason") or sample.labels.get("state")
+            label = next((sample.labels[name] for name in labels or ("reason", "state") if sample.labels.get(name)), "")
             found[f"{sample.name}/{label}" if label else sample.name] = sample.value
     return found
 

@@ -46,8 +46,8 @@ def assert_gone(pids: list[int], address: str) -> None:
     assert not is_listening(address)
 
 
-def write(address: str, topic: str, value: bytes) -> None:
-    producer = Producer({"bootstrap.servers": address})
+def write(address: str, topic: str, value: bytes, compression: str = "none") -> None:
+    producer = Producer({"bootstrap.servers": address, "compression.type": compression})
     producer.produce(topic, key=b"card-1", value=value)
     assert producer.flush(10) == 0
 
@@ -76,6 +76,15 @@ def test_record_goes_in_and_out_with_the_brokers_time(broker: Broker, topics: An
     kind, timestamp_ms = record.timestamp()
     assert kind == TIMESTAMP_LOG_APPEND_TIME
     assert before_ms - 1000 < timestamp_ms < time.time() * 1000 + 1000
+
+
+@pytest.mark.parametrize(("sent", "stored"), [("none", "lz4"), ("lz4", "gzip"), ("lz4", "lz4")])
+def test_broker_packs_and_unpacks_lz4(broker: Broker, topics: Any, sent: str, stored: str) -> None:
+    """With at.yawk.lz4, the successor of the library that has known holes."""
+    topic = topics(partitions=1, compression_type=stored)
+    value = b"the same again, " * 4096
+    write(broker.address, topic, value, sent)
+    assert read(broker.address, topic).value() == value
 
 
 @pytest.mark.timed

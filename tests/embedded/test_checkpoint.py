@@ -17,11 +17,13 @@ import psutil
 import pytest
 
 from fraud_filter.checkpoint.entries import BrokenEntryError
-from fraud_filter.checkpoint.files import CheckpointFiles
+from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
+from fraud_filter.checkpoint.kept import INPUT, Input, Loss, add_losses, read_input, read_losses, write_input
 from fraud_filter.checkpoint.plan import plan_repair
 from fraud_filter.checkpoint.reading import read_contents
 from fraud_filter.checkpoint.repair import repair
 from fraud_filter.config import ModeName
+from fraud_filter.errors import UsageError
 
 RECORDED = Path(__file__).parents[1] / "data" / "checkpoints"
 MODES = get_args(ModeName)
@@ -211,3 +213,30 @@ def test_a_killed_repair_program_is_completed_by_the_next(checkpoint: Path, open
     assert is_startable(files, "micro-batch")
     (kept,) = read_contents(files).kept_aside
     assert logs(checkpoint / kept) == original
+
+
+def test_what_is_kept_beside_the_logs(tmp_path: Path, opened: Opener) -> None:
+    files = opened(tmp_path)
+    assert read_input(files) is None
+    for kept in (Input("payments", "id-1", {0: 5, 1: 7}), Input("payments", "id-2", {})):
+        write_input(files, kept)
+        assert read_input(files) == kept
+    (tmp_path / INPUT).write_text("{")
+    with pytest.raises(UsageError, match=r"fraud-filter/input\.json can't be read; put back a copy of it"):
+        read_input(files)
+
+
+def test_each_loss_is_noted_once_and_one_that_grows_stays_one(tmp_path: Path, opened: Opener) -> None:
+    files = opened(tmp_path)
+    assert add_losses(files, [Loss("a", 0, 5, 9, 1.0), Loss("a", 1, 0, 4, 1.0)]) != []
+    assert add_losses(files, [Loss("a", 0, 5, 9, 2.0)]) == []
+    assert add_losses(files, [Loss("a", 0, 7, 12, 3.0)]) == [Loss("a", 0, 9, 12, 3.0)]
+    assert add_losses(files, [Loss("a", 0, 20, 22, 4.0), Loss("b", 0, 0, 2, 4.0)]) != []
+    noted = [("a", 0, 5, 12), ("a", 1, 0, 4), ("a", 0, 20, 22), ("b", 0, 0, 2)]
+    assert [(loss.topic_id, loss.partition, loss.start, loss.end) for loss in read_losses(files)] == noted
+
+
+def test_a_file_system_that_refuses_is_told_apart(tmp_path: Path, opened: Opener) -> None:
+    (tmp_path / "fraud-filter").write_text("a file where a directory should be")
+    with pytest.raises(CheckpointError):
+        write_input(opened(tmp_path), Input("payments", "id", {}))

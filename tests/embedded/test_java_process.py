@@ -68,3 +68,30 @@ def test_collector_and_compiler_are_set_for_latency_or_by_the_user(
     argv = [sys.executable, "-c", _TELLS_ITS_OPTIONS, json.dumps(conf)]
     ran = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     assert ran.stdout.splitlines()[-1:] == [options], ran.stderr
+
+
+#: What `ps` shows of all processes, while Spark has the secret.
+_HAS_OPTIONS = """
+import sys
+from pathlib import Path
+from fraud_filter import session
+from fraud_filter.config import load
+
+settings = load({"spark_master": "local[1]", "spark_conf": sys.stdin.read()})
+gateway = session.launch(settings)
+spark = session.connect(gateway, settings)
+seen = b"".join(path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists())
+print(spark.conf.get("spark.x.password"), b"hunt" b"er2" in seen, b"visi" b"ble" in seen)
+print(spark._jsc.hadoopConfiguration().get("fs.x.secret.key"), spark.sparkContext.getConf().get("spark.app.name"))
+spark.stop()
+gateway.shutdown()
+gateway.proc.stdin.close()
+"""
+
+
+def test_secrets_of_spark_are_on_no_command_line(java_home: Path) -> None:  # noqa: ARG001 - it is there
+    conf = {"spark.x.password": "hunter2", "spark.hadoop.fs.x.secret.key": "hunter2", "spark.x.plain": "visible"}
+    ran = subprocess.run(
+        [sys.executable, "-c", _HAS_OPTIONS], input=json.dumps(conf), capture_output=True, text=True, check=False
+    )
+    assert ran.stdout.splitlines()[-2:] == ["hunter2 False True", "hunter2 fraud-filter"], ran.stderr

@@ -19,7 +19,12 @@ from test_supervisor_run import Run
 
 pytestmark = pytest.mark.timed
 
-LOCAL = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
+LOCAL = {
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "SPARK_NO_DAEMONIZE": "1",
+    # It would take programs of everybody on this machine.
+    "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
+}
 CONF = {
     "spark.cores.max": "2",
     "spark.executor.memory": "512m",

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from fraud_filter.audit import AuditResult, _range
+from fraud_filter.audit_gaps import Gap
 from fraud_filter.audit_report import print_audit
 from fraud_filter.cli.audit import command
 from fraud_filter.config import load
@@ -268,6 +269,14 @@ def test_the_verdict() -> None:
     assert _result(duplicated=7).ok
     assert not _result(lost=1).ok
     assert not _result(unexpected=1).ok
+    assert not _result(gaps=(Gap(0, 3, 7),)).ok
+
+
+def test_what_was_removed_before_it_was_decided_is_told_by_its_offsets() -> None:
+    text = _printed(_result(gaps=(Gap(0, 3, 7), Gap(1, 0, 2000))))
+    assert "removed: partition 0 offsets 3 to 6 (4 payments)" in text
+    assert "2,004" in text
+    assert _result(gaps=(Gap(0, 3, 7),)).to_dict()["gaps"] == [{"partition": 0, "start": 3, "end": 7}]
 
 
 def test_the_report_shows_counts_examples_and_verdict() -> None:

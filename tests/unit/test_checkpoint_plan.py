@@ -206,5 +206,19 @@ def test_records_that_are_gone_are_passed_by_moving_the_committed_end() -> None:
     assert after["offsets/0"].decode().splitlines()[:2] == files["offsets/0"].decode().splitlines()[:2]
     assert json.loads(after["offsets/0"].decode().splitlines()[2]) == {"payments": {"0": 7, "1": 9}}
     assert plan(after, "real-time").steps == ()
-    with pytest.raises(UnrepairableError):
-        plan_skip(contents_of({"offsets/0": files["offsets/0"]}), "real-time", "payments", {0: 7})
+
+
+def test_a_planned_batch_goes_when_the_records_before_it_are_gone() -> None:
+    files = read_directory(DATA / "real-time-killed")
+    planned = {**files, "offsets/1": files["offsets/0"]}
+    assert paths(plan_skip(contents_of(planned), "micro-batch", "payments", {0: 7})) == [
+        "remove offsets/1",
+        "write offsets/0",
+    ]
+
+
+def test_where_nothing_is_committed_the_query_begins_again() -> None:
+    files = {"offsets/0": read_directory(DATA / "real-time-killed")["offsets/0"]}
+    files["sources/0/0"] = b'\0v1\n{"payments":{"0":3}}'
+    found = plan_skip(contents_of(files), "real-time", "payments", {0: 7})
+    assert paths(found) == ["remove offsets/0", "remove sources"]

@@ -42,10 +42,11 @@ def test_the_overlay_changes_services_of_the_stack_and_adds_one() -> None:
     assert {BROKER, FILTER, MASTER, WORKER} <= set(BASE)
 
 
-def test_worker_and_broker_share_one_network_which_is_theirs_alone() -> None:
-    networks = {name: set(service.get("networks", ["default"])) for name, service in OWN["services"].items()}
-    assert networks[WORKER] & networks[BROKER] == {"worker-to-broker"}
-    assert [name for name, known in networks.items() if "worker-to-broker" in known] == [BROKER, WORKER]
+def test_a_worker_without_kafka_s_network_reaches_all_but_the_broker() -> None:
+    networks = {name: set(service.get("networks", ())) for name, service in BASE.items()}
+    assert networks[WORKER] & networks[BROKER] == {"kafka"}
+    for other in (MASTER, FILTER):
+        assert (networks[WORKER] - {"kafka"}) & networks[other]
 
 
 def test_what_is_added_is_as_locked_down_as_the_rest() -> None:

@@ -15,10 +15,14 @@ from fraud_filter.errors import FraudFilterError, UsageError
 _CHECKSUM = re.compile(r"\.(\d+)\.crc")
 
 
+class CheckpointError(FraudFilterError):
+    """The file system of a checkpoint refuses or can't be reached, perhaps for a while."""
+
+
 class CheckpointFiles:
     """Reads and changes files below `location`; paths are relative to it, such as `offsets/7`.
 
-    Every method raises FraudFilterError when the file system refuses or can't be reached.
+    Every method raises CheckpointError when the file system refuses or can't be reached.
     """
 
     def __init__(self, jvm: Any, gateway: Any, conf: Any, location: str) -> None:
@@ -122,7 +126,7 @@ class CheckpointFiles:
     def rename(self, source: str, target: str) -> None:
         """Renames a directory; `target` is not there yet."""
         if not self._change(lambda: self._fs.rename(self._path(source), self._path(target))):
-            raise FraudFilterError(f"checkpoint {self.location}: {source} can't be renamed to {target}")
+            raise CheckpointError(f"checkpoint {self.location}: {source} can't be renamed to {target}")
 
     def _path(self, path: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._root, path) if path else self._root
@@ -167,7 +171,7 @@ class CheckpointFiles:
             raise _failure(error, self.location) from None
 
 
-def _failure(error: Any, where: str) -> FraudFilterError:
+def _failure(error: Any, where: str) -> CheckpointError:
     cause = error.java_exception
     reason = str(cause.getMessage() or cause.getClass().getSimpleName()).splitlines()[0]
-    return FraudFilterError(f"checkpoint {where}: {reason}")
+    return CheckpointError(f"checkpoint {where}: {reason}")

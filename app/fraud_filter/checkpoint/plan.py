@@ -110,16 +110,19 @@ def plan_repair(contents: Contents, mode: ModeName, now_ms: int) -> Plan:
 def plan_skip(contents: Contents, mode: ModeName, topic: str, offsets: Mapping[int, int]) -> Plan:
     """Has the next batch begin at the `offsets` of a topic, by partition, instead of where the newest commit ended.
 
-    For a checkpoint that `mode` can start from, and records that are gone from the topic.
-
-    Raises:
-        UnrepairableError: nothing is committed yet.
+    For a checkpoint that `mode` can start from, and records that are gone from the topic. Where nothing is committed
+    all that says where the query began goes, so that it begins at `startingOffsets`.
     """
     newest = contents.proven
-    if newest is None:
-        raise _unknown_place(contents)
-    draft = _Draft(reasons=[f"records after batch {newest.number} are gone from the topic {topic!r}"])
-    draft.write(newest.moved(topic, offsets))
+    planned = [number for number in contents.offsets if newest is None or number > newest.number]
+    place = f"after batch {newest.number}" if newest else "before the first commit"
+    draft = _Draft(reasons=[f"records {place} are gone from the topic {topic!r}"])
+    draft.remove(OFFSETS, planned)
+    if newest:
+        draft.write(newest.moved(topic, offsets))
+    else:
+        draft.remove(COMMITS, list(contents.commits))
+        draft.steps += [Remove("sources")] if contents.initial else []
     return Plan(mode, tuple(draft.steps), tuple(draft.reasons))
 
 

@@ -65,7 +65,6 @@ def skip(
         clock: seconds since 1970.
 
     Raises:
-        UnrepairableError: nothing is committed yet; nothing was changed.
         FraudFilterError: the file system refuses, or a query runs on the checkpoint.
     """
     contents = read_contents(files)

@@ -14,6 +14,7 @@ from fraud_filter.checkpoint.contents import Broken, Contents
 from fraud_filter.checkpoint.entries import REPAIRED_CONF
 from fraud_filter.checkpoint.plan import COMMITS, OFFSETS, UnrepairableError, plan_repair
 from fraud_filter.config import ModeName
+from fraud_filter.console import PrintableConsole
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def inspect_contents(location: str, contents: Contents, now_ms: int) -> Inspecti
 
 def print_inspection(found: Inspection, console: Console | None = None) -> None:
     """Prints it as tables."""
-    console = console or Console(highlight=False, markup=False, emoji=False)
+    console = console or PrintableConsole(markup=False, emoji=False)
     facts = Table(title=f"Checkpoint {found.location}", show_header=False)
     for label, value in _facts(found).items():
         facts.add_row(label, value)

@@ -18,7 +18,19 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def prepare_checkpoint(spark: SparkSession, settings: Settings) -> None:
+def open_files(spark: SparkSession, settings: Settings) -> CheckpointFiles:
+    """The files of the checkpoint, by the session's own Java.
+
+    Raises:
+        UsageError: its location is no path.
+        CheckpointError: the file system refuses.
+    """
+    session: Any = spark._jsparkSession
+    conf = session.sessionState().newHadoopConf()
+    return CheckpointFiles(spark._jvm, spark.sparkContext._gateway, conf, settings.checkpoint)
+
+
+def prepare_checkpoint(files: CheckpointFiles, settings: Settings) -> None:
     """Repairs what another mode, or a kill, has left in the checkpoint and `settings.mode` could not start from.
 
     Logs `event=checkpoint_repaired`; the old logs stay in the checkpoint until the next repair. The filter's sinks
@@ -28,7 +40,6 @@ def prepare_checkpoint(spark: SparkSession, settings: Settings) -> None:
         UsageError: nothing proves where to go on from.
         FraudFilterError: the file system refuses.
     """
-    files = _open(spark, settings)
     for log in (OFFSETS, COMMITS):
         stray = files.drop_stray_checksums(log)
         if stray:
@@ -43,21 +54,15 @@ def prepare_checkpoint(spark: SparkSession, settings: Settings) -> None:
     _tell(done, settings)
 
 
-def skip_removed(spark: SparkSession, settings: Settings, offsets: Mapping[int, int]) -> None:
+def go_on_at(files: CheckpointFiles, settings: Settings, offsets: Mapping[int, int]) -> None:
     """Has the query begin at the `offsets` of the input topic, by partition, as what lies before them is gone.
 
-    Logs `event=checkpoint_repaired`.
+    Logs `event=checkpoint_repaired`. Where nothing is committed the query begins at `starting_offsets`.
 
     Raises:
-        FraudFilterError: the file system refuses.
+        CheckpointError: the file system refuses.
     """
-    _tell(skip(_open(spark, settings), settings.mode, settings.input_topic, offsets), settings)
-
-
-def _open(spark: SparkSession, settings: Settings) -> CheckpointFiles:
-    session: Any = spark._jsparkSession
-    conf = session.sessionState().newHadoopConf()
-    return CheckpointFiles(spark._jvm, spark.sparkContext._gateway, conf, settings.checkpoint)
+    _tell(skip(files, settings.mode, settings.input_topic, offsets), settings)
 
 
 def _tell(done: Repair, settings: Settings) -> None:

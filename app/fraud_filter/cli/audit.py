@@ -36,6 +36,9 @@ from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
     *(
         "kafka_bootstrap_servers",
         "kafka_timeout_s",
+        "kafka_isolation_level",
+        "checkpoint",
+        "spark_conf",
         "input_topic",
         "flagged_topic",
         "rejected_topic",
@@ -50,13 +53,21 @@ def command(
 
     Offsets of partitions that are not named are the first retained one and the current end. Exit codes: 0 nothing
     lost, nothing unexpected (or nothing to audit), 1 otherwise, 2 bad input. Duplicates are counted and are no fault.
+    Where the filter's checkpoint is in reach, payments that Kafka removed before they were decided are a fault, too.
     """
     from fraud_filter.audit import audit
+    from fraud_filter.audit_gaps import read_recorded
     from fraud_filter.audit_report import print_audit
 
     first, last = _offsets("--from", start), _offsets("--to", end)
-    result = audit(settings, start=first, end=last, settle_s=settle_s, examples=examples)
+    recorded = read_recorded(settings)
+    result = audit(settings, start=first, end=last, settle_s=settle_s, examples=examples, recorded=recorded)
     print_audit(result, settings)
+    if recorded is None:
+        click.echo(
+            f"{settings.checkpoint!r} is no checkpoint of a filter of this topic: what Kafka removed before it was "
+            "decided is not known here (--checkpoint)"
+        )
     if json_file:
         json_file.write_text(json.dumps(result.to_dict(), indent=2) + "\n", encoding="utf-8")
     return EXIT_OK if result.ok else EXIT_FAILED

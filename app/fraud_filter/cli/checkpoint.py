@@ -13,6 +13,7 @@ import click
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import ModeName, Settings
 from fraud_filter.errors import UsageError
+from fraud_filter.terminal import printable
 
 if TYPE_CHECKING:
     from fraud_filter.checkpoint.files import CheckpointFiles
@@ -72,7 +73,7 @@ def repair(path: str, mode: str, settings: Settings) -> None:
         except UnrepairableError as error:
             raise UsageError(f"argument PATH: {path} can't be repaired for {mode} mode: {error}") from None
     for reason in done.plan.reasons:
-        click.echo(reason)
+        click.echo(printable(reason))
     if done.kept_aside:
         click.echo(f"{mode} mode can start from it now; the old logs are in {path.rstrip('/')}/{done.kept_aside}")
     else:

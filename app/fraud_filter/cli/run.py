@@ -8,7 +8,9 @@ import click
 
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
+from fraud_filter.terminal import PrintableFormatter
 
+_LOG_LINE = "%(asctime)s level=%(levelname)s %(message)s"
 #: Modules of py4j that log the death of Java with stack traces, some of it past their own loggers.
 _PY4J = ("clientserver", "java_gateway")
 
@@ -29,8 +31,9 @@ def command(settings: Settings) -> int:
     """
     from fraud_filter import supervisor
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s level=%(levelname)s %(message)s")
+    logging.basicConfig(level=logging.INFO)
     for handler in logging.getLogger().handlers:
+        handler.setFormatter(PrintableFormatter(_LOG_LINE))
         handler.addFilter(lambda record: not (record.name == "root" and record.module in _PY4J))
     logging.getLogger("kafka").setLevel(logging.ERROR)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)

@@ -10,17 +10,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fraud_filter import preflight, rule_check, session
-from fraud_filter.checkpoint.startup import prepare_checkpoint, skip_removed
+from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
+from fraud_filter.checkpoint.startup import open_files, prepare_checkpoint
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.executors import count_slots
-from fraud_filter.monitor import Monitor
-from fraud_filter.progress import CheckpointReader
+from fraud_filter.monitor import Monitor, Place
+from fraud_filter.supervisor.beginning import settle
 from fraud_filter.supervisor.ending import Ending, outlived_by_java
 from fraud_filter.supervisor.failures import DataLossError, RestartableError, explain_failure
 from fraud_filter.supervisor.java import Java
-from fraud_filter.supervisor.losses import Losses, check_losses
+from fraud_filter.supervisor.losses import examine, require_all
 from fraud_filter.supervisor.signals import Stop
+from fraud_filter.supervisor.starting import start_query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,9 +82,10 @@ class Attempt:
     def _keep_running(self, java: Java, spark: SparkSession, inputs: preflight.Inputs, began: float) -> None:
         """Starts the query and follows it; also after what Java outlives, for its own start is most of a restart."""
         life = self
-        while query := life._start(java, spark, inputs, began):
+        while started := life._start(java, spark, inputs, began):
+            query, place = started
             try:
-                life._follow(java, spark, query, inputs)
+                life._follow(java, spark, query, inputs, place)
             except RestartableError as error:
                 if not outlived_by_java(error) or java.returncode is not None or java.overdue:
                     raise
@@ -117,28 +120,32 @@ class Attempt:
                     raise
                 raise RestartableError("spark-away", str(error)) from None
 
-    def _start(self, java: Java, spark: SparkSession, inputs: preflight.Inputs, began: float) -> StreamingQuery | None:
-        """The started query, or None when somebody wished to stop before; the life `began` on the monotonic clock."""
+    def _start(
+        self, java: Java, spark: SparkSession, inputs: preflight.Inputs, began: float
+    ) -> tuple[StreamingQuery, Place] | None:
+        """The started query and where, or None when somebody wished to stop before.
+
+        The life `began` on the monotonic clock.
+        """
         settings = self.settings
         with self.stop.hastened_by(java.kill):
             if self.first:
-                rule_check.check_rules(spark, inputs.rules, inputs.schema)
+                rule_check.check_rules(spark, inputs.rules, inputs.schema, settings.max_record_bytes)
                 slots = preflight.check_slots(spark, inputs, settings)
             else:
                 slots = self._await_slots(spark, inputs)
         with java.killed_after(settings.start_timeout_s), self.stop.hastened_by(java.kill):
-            prepare_checkpoint(spark, settings)
-            self._pass_losses(spark)
+            settings, place = self._prepare(spark)
             if self.stop.requested:
                 return None
-            query = _start_query(spark, inputs, settings)
+            query = start_query(spark, inputs, settings)
         self.monitor.metrics.set_slots(inputs.partitions if inputs.mode.holds_tasks else 0, slots)
         _log.info(
             "event=started mode=%s query=%s run=%s partitions=%d task_slots=%d rules=%d seconds=%.1f",
             settings.mode, settings.query_name, query.runId, inputs.partitions, slots, len(inputs.rules.rules),
             time.monotonic() - began,
         )  # fmt: skip
-        return query
+        return query, place
 
     def _await_slots(self, spark: SparkSession, inputs: preflight.Inputs) -> int:
         """Waits until there is a task slot for each partition; only the wish to stop, or Java's end, ends the wait."""
@@ -155,24 +162,31 @@ class Attempt:
             slots = count_slots(spark)
         return slots
 
-    def _pass_losses(self, spark: SparkSession) -> None:
-        """Counts what is gone from the topic and goes on after it, where that is allowed."""
-        losses = self._check_losses(spark)
-        if losses:
-            self.monitor.count_lost(losses.spans)
-            if not self.inputs.mode.skips_removed:
-                skip_removed(spark, self.settings, losses.go_on_at)
+    def _prepare(self, spark: SparkSession) -> tuple[Settings, Place]:
+        """The settings with which the query starts, and where; a restart waits for the checkpoint's file system."""
+        try:
+            files = open_files(spark, self.settings)
+            prepare_checkpoint(files, self.settings)
+            return self._settle(files)
+        except CheckpointError as error:
+            if self.first:
+                raise
+            raise RestartableError("checkpoint-away", str(error)) from None
 
-    def _check_losses(self, spark: SparkSession) -> Losses | None:
+    def _settle(self, files: CheckpointFiles) -> tuple[Settings, Place]:
+        """Counts what is gone from the topic, where the query may go on without."""
         if self.settings.source != "kafka":
-            return None
-        reader = CheckpointReader(spark, self.settings.checkpoint, self.settings.input_topic)
-        return check_losses(reader, self.settings)
+            return self.settings, Place("", {}, files)
+        beginning = settle(files, self.settings, self.monitor.ends, has_started=self.monitor.has_started)
+        self.monitor.count_lost(beginning.new_losses)
+        return beginning.settings, Place(beginning.topic_id, beginning.at, files)
 
-    def _follow(self, java: Java, spark: SparkSession, query: StreamingQuery, inputs: preflight.Inputs) -> None:
+    def _follow(
+        self, java: Java, spark: SparkSession, query: StreamingQuery, inputs: preflight.Inputs, place: Place
+    ) -> None:
         """Returns when somebody wishes to stop; the main thread makes no call here that could hang."""
         ending = Ending(query, self.settings, holds_tasks=inputs.mode.holds_tasks)
-        self.monitor.watch(spark, query, inputs, ending.alarm)
+        self.monitor.watch(spark, query, inputs, place, ending.alarm)
         if self.on_start:
             self.on_start(query)
         error = ending.wait(java, self.stop)
@@ -182,6 +196,11 @@ class Attempt:
             with suppress(Exception):  # it is on its way out: what can't be ended well is killed
                 self._end_query(java, query)
         raise error
+
+    def _require_all(self, spark: SparkSession) -> None:
+        settings = self.settings
+        if settings.source == "kafka" and settings.fail_on_data_loss:
+            require_all(examine(open_files(spark, settings), settings), settings)
 
     def _end_query(self, java: Java, query: StreamingQuery) -> None:
         settings = self.settings
@@ -209,7 +228,7 @@ class Attempt:
         if isinstance(error, RestartableError | DataLossError) and spark:  # the second names the offsets less well
             try:
                 with java.killed_after(self.settings.kafka_timeout_s * 2):
-                    self._check_losses(spark)
+                    self._require_all(spark)
             except DataLossError as loss:
                 return loss
             except (FraudFilterError, Py4JError, OSError):
@@ -217,20 +236,3 @@ class Attempt:
         if isinstance(error, Py4JError | OSError):
             return explain_failure(error, self.settings)
         return error
-
-
-def _start_query(spark: SparkSession, inputs: preflight.Inputs, settings: Settings) -> StreamingQuery:
-    from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException, PySparkException
-
-    from fraud_filter import query, sinks, sources
-
-    records = sources.read(spark, inputs.mode, inputs.schema, settings)
-    decisions = query.decide(records, inputs.schema, inputs.rules, settings)
-    preflight.check_plan(decisions, inputs.mode)
-    try:
-        return sinks.write(decisions, inputs.mode, settings).start()
-    except (AnalysisException, ParseException, IllegalArgumentException) as error:
-        reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise UsageError(f"the query can't start in {settings.mode} mode: {reason.strip()}") from None
-    except PySparkException as error:
-        raise explain_failure(error, settings) from None

@@ -17,6 +17,9 @@ Reason = Literal[
     "broker-away",  # no broker answered at a restart
     "spark-away",  # no session at a restart: the master is away, or Java does not start
     "partitions-added",  # the input topic has partitions that the running tasks do not read
+    "topic-recreated",  # the input topic has another id than when the query started
+    "transaction-open",  # at a start: before what was committed without regard to transactions
+    "checkpoint-away",  # the checkpoint's file system refused at a restart
     "slots-back",  # too few task slots for some time, now enough
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)

@@ -1,0 +1,116 @@
+"""What the filter keeps in its checkpoint beside Spark's logs: which topic they are about, and what was lost.
+
+Spark reads none of it. Each file is replaced in one atomic step.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from fraud_filter.checkpoint.entries import BrokenEntryError
+from fraud_filter.checkpoint.files import CheckpointFiles
+from fraud_filter.errors import UsageError
+
+FOLDER = "fraud-filter"
+INPUT, LOSSES = f"{FOLDER}/input.json", f"{FOLDER}/losses.json"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Input:
+    """The topic that the checkpoint's offsets belong to, and where the query began at first, by partition.
+
+    `topic_id` is "" where the brokers give none; `begin` is empty where something was committed before it was kept.
+    """
+
+    topic: str
+    topic_id: str
+    begin: dict[int, int]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Offsets `start` to before `end` of a partition were removed before they were committed; `at` in s since 1970."""
+
+    topic_id: str
+    partition: int
+    start: int
+    end: int
+    at: float
+
+
+def read_input(files: CheckpointFiles) -> Input | None:
+    """What is kept about the input; None before the first start.
+
+    Raises:
+        UsageError: the file can't be read as such.
+        CheckpointError: the file system refuses.
+    """
+
+    def parse(found: Any) -> Input:
+        begin = {int(number): int(offset) for number, offset in found["begin"].items()}
+        return Input(str(found["topic"]), str(found["topic_id"]), begin)
+
+    return _read(files, INPUT, parse, None)
+
+
+def write_input(files: CheckpointFiles, kept: Input) -> None:
+    """Keeps it, in place of what was kept.
+
+    Raises:
+        CheckpointError: the file system refuses.
+    """
+    files.write(INPUT, json.dumps(vars(kept)).encode())
+
+
+def read_losses(files: CheckpointFiles) -> list[Loss]:
+    """All losses that were noted, in their order.
+
+    Raises:
+        UsageError: the file can't be read as such.
+        CheckpointError: the file system refuses.
+    """
+    return _read(files, LOSSES, lambda found: [Loss(**each) for each in found], [])
+
+
+def add_losses(files: CheckpointFiles, losses: list[Loss]) -> list[Loss]:
+    """Notes further losses and returns what of them was not noted before.
+
+    Raises:
+        UsageError: the file can't be read as such.
+        CheckpointError: the file system refuses.
+    """
+    if not losses:
+        return []
+    noted = read_losses(files)
+    new = []
+    for loss in losses:
+        own = [n for n, old in enumerate(noted) if (old.topic_id, old.partition) == (loss.topic_id, loss.partition)]
+        known_to = max((noted[n].end for n in own), default=0)
+        rest = replace(loss, start=max(loss.start, known_to))
+        if rest.start >= rest.end:
+            continue
+        new.append(rest)
+        if own and rest.start == known_to:
+            noted[own[-1]] = replace(noted[own[-1]], end=rest.end, at=rest.at)
+        else:
+            noted.append(rest)
+    if new:
+        files.write(LOSSES, json.dumps([vars(loss) for loss in noted]).encode())
+    return new
+
+
+def _read(files: CheckpointFiles, path: str, parse: Callable[[Any], T], missing: T) -> T:
+    if not files.exists(path):
+        return missing
+    try:
+        return parse(json.loads(files.read(path)))
+    except (BrokenEntryError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise UsageError(
+            f"setting checkpoint (--checkpoint, FRAUD_CHECKPOINT): {files.location}/{path} can't be read; put back a "
+            "copy of it, or remove it if the input topic was not recreated since the filter's last run"
+        ) from None

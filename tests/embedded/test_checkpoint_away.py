@@ -1,0 +1,106 @@
+"""The checkpoint's file system refuses for a while at a restart: the filter waits for it, and loses nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from faults import Decisions, Feed, events, java_of
+from fraud_filter.audit import audit
+from fraud_filter.embedded.processes import Child
+from running import Stage, free_ports, wait_until
+
+#: A small file system of the filter's own, in a mount namespace: anybody may make one who may make a user namespace.
+_ON_A_SMALL_DISK = 'mount -t tmpfs -o size=1m tmpfs "$1" && shift && exec "$@"'
+
+
+def run_on_a_small_disk(stage: Stage, **settings: str) -> Child:
+    """`fraud-filter run` with its checkpoint on a file system of 1 MiB, which `disk_of` names from outside."""
+    checkpoint = stage.directory / "checkpoint"
+    checkpoint.mkdir()
+    namespace = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+    argv = [
+        *namespace,
+        "sh",
+        "-c",
+        _ON_A_SMALL_DISK,
+        "sh",
+        str(checkpoint),
+        sys.executable,
+        "-m",
+        "fraud_filter",
+        "run",
+    ]
+    return Child("the filter", argv, log=stage.directory / "run.log", env=stage.environment(**settings))
+
+
+def fill(disk: Path) -> None:
+    with (disk / "filler").open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+
+
+QUICK = {"continuous_interval": "1 second", "restart_backoff_s": "0.2", "restart_backoff_max_s": "1"}
+
+
+def has_waited(program: Child) -> bool:
+    return any("reason=checkpoint-away" in line for line in events(program, "restarting"))
+
+
+def require_all(
+    stage: Stage, program: Child, feed: Feed, decisions: Decisions, begin: dict[int, int] | None = None
+) -> None:
+    """Stops feed and filter; nothing may be lost from `begin` on."""
+    ends = decisions.ends()
+    wait_until(lambda: decisions.fresh(ends), "fresh decisions", program)
+    feed.stop()
+    ends = {number: end - 2 for number, end in decisions.ends().items()}
+    wait_until(lambda: decisions.fresh(ends), "all decided", program)
+    decisions.close()
+    assert program.stop(30) == 0, program.tail()
+    result = audit(stage.settings(), start=begin)
+    assert (result.lost, result.unexpected) == (0, 0), result
+
+
+def test_a_disk_that_is_full_at_a_restart_is_waited_for(stage: Stage) -> None:
+    """In continuous mode: its checkpoint needs a repair after a kill, and that needs room."""
+    (port,) = free_ports(1)
+    with run_on_a_small_disk(stage, mode="continuous", metrics_port=str(port), **QUICK) as program, Feed(stage) as feed:
+        decisions = Decisions(stage)
+        wait_until(lambda: decisions.fresh({0: 5, 1: 5}), "decisions", program)
+        disk = Path(f"/proc/{program.pid}/root{stage.directory}/checkpoint")
+        wait_until(lambda: len(list(disk.glob("commits/[0-9]*"))) > 1, "two commits", program)
+        java = java_of(program)
+        java.suspend()
+        newest = max((disk / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+        newest.unlink()  # as a kill leaves it between the writes of the two logs
+        newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
+        fill(disk)
+        java.kill()
+        wait_until(lambda: has_waited(program), "a restart for the sake of the checkpoint", program)
+        (disk / "filler").unlink()
+        require_all(stage, program, feed, decisions)
+
+
+@pytest.mark.parametrize("mode", ["continuous", "real-time"])
+def test_a_checkpoint_that_is_not_there_at_a_restart_is_no_new_one(stage: Stage, mode: str) -> None:
+    """As of a volume that is not mounted: the query would begin at the latest offsets once more."""
+    (port,) = free_ports(1)
+    checkpoint, away = stage.directory / "checkpoint", stage.directory / "away"
+    start = {"mode": mode, "metrics_port": str(port), "starting_offsets": "latest"}
+    with stage.run(**start, **QUICK) as program, Feed(stage) as feed:
+        decisions = Decisions(stage)
+        wait_until(lambda: len(decisions.newest()) == 2, "decisions", program)
+        java_of(program).suspend()
+        checkpoint.rename(away)
+        java_of(program).kill()
+        wait_until(lambda: has_waited(program), "a restart for the sake of the checkpoint", program)
+        away.rename(checkpoint)
+        kept = json.loads((checkpoint / "fraud-filter/input.json").read_text())
+        begin = {int(number): offset for number, offset in kept["begin"].items()}
+        require_all(stage, program, feed, decisions, begin)

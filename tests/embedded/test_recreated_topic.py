@@ -1,0 +1,119 @@
+"""An input topic that was deleted and created again under its name: known by its id, however many records it has."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+import pytest
+import requests
+
+from faults import events, java_of, metrics
+from fraud_filter.config import ModeName
+from fraud_filter.embedded.processes import Child
+from running import Stage, free_ports, payment, until, wait_until
+
+MODES = get_args(ModeName)
+QUICK = {"restart_backoff_s": "0.2", "continuous_interval": "1 second", "real_time_duration": "5 seconds"}
+
+
+def send(stage: Stage, name: str, count: int) -> set[str]:
+    """Payments that are to be flagged, on all partitions; returns their ids."""
+    ids = {f"{name}-{number}" for number in range(count)}
+    stage.send((each, payment(each, 6000)) for each in ids)
+    return ids
+
+
+def decided(stage: Stage) -> set[str]:
+    return {json.loads(record.value)["payment_id"] for record in stage.written()[stage.flagged]}
+
+
+def recreate(stage: Stage, admin: Any) -> None:
+    """The topic with the same name and partitions; it is empty."""
+    admin.delete_topics([stage.input])
+    until(lambda: stage.input not in admin.list_topics(), "the topic is gone")
+
+    def created() -> bool:
+        """The broker may still be busy with the former one's end."""
+        configs = {"message.timestamp.type": "LogAppendTime"}
+        wanted = {stage.input: {"num_partitions": 2, "replication_factor": 1, "configs": configs}}
+        answers = admin.create_topics(wanted, raise_errors=False)["topics"]
+        return bool(answers[0]["error_code"] == 0)
+
+    until(created, "the topic is created again")
+    admin.wait_for_topics([stage.input])
+
+
+def by_partition(program: Child, port: int, name: str) -> float:
+    """A metric of all partitions together; 0 before it is served."""
+    program.raise_if_dead()
+    try:
+        found = metrics(port, "partition")
+    except requests.ConnectionError:
+        return 0
+    return sum(value for each, value in found.items() if each.startswith(f"fraud_filter_{name}/"))
+
+
+def committed(program: Child, port: int, count: int) -> bool:
+    """Whether the offsets of both partitions together are committed up to `count`."""
+    return by_partition(program, port, "committed_offset") == count
+
+
+def refusal(program: Child) -> str:
+    assert program.wait(120) == 3, program.tail()
+    (message,) = [line for line in program.tail() if line.startswith("fraud-filter:")]
+    return message
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_each_mode_begins_at_the_first_record_of_a_topic_that_was_recreated_while_it_was_stopped(
+    stage: Stage, admin: Any, mode: str
+) -> None:
+    (port,) = free_ports(1)
+    quick = {"mode": mode, "metrics_port": str(port), **QUICK}
+    send(stage, "old", 20)
+    with stage.run(**quick) as program:
+        wait_until(lambda: committed(program, port, 20), "all is committed", program)
+        assert program.stop(30) == 0, program.tail()
+    recreate(stage, admin)
+    new = send(stage, "new", 60)  # more than were committed: offsets alone look right
+    if mode == "continuous":
+        with stage.run(**quick) as program:
+            message = refusal(program)
+        assert f"the topic {stage.input!r} was recreated" in message
+        assert "fail_on_data_loss" in message
+    with stage.run(fail_on_data_loss="false", **quick) as program:
+        wait_until(lambda: new <= decided(stage), "all of the new topic is decided", program)
+        wait_until(lambda: committed(program, port, 60), "all of it is committed", program)
+        assert len(events(program, "topic_recreated")) == 1
+        assert metrics(port)["fraud_filter_lost_records_total"] == 0  # all of the former one was decided
+        assert program.stop(30) == 0, program.tail()
+
+
+@pytest.mark.parametrize("mode", ["continuous", "micro-batch"])
+def test_a_topic_that_is_recreated_under_a_running_query_counts_what_was_unread_once(
+    stage: Stage, admin: Any, mode: str
+) -> None:
+    (port,) = free_ports(1)
+    send(stage, "old", 20)
+    with stage.run(mode=mode, metrics_port=str(port), fail_on_data_loss="false", **QUICK) as program:
+        wait_until(lambda: committed(program, port, 20), "all is committed", program)
+        java_of(program).suspend()
+        unread = send(stage, "unread", 7)
+        wait_until(
+            lambda: by_partition(program, port, "consumer_lag_records") == len(unread),
+            "the filter has seen what is unread",
+            program,
+        )
+        recreate(stage, admin)
+        new = send(stage, "new", 60)
+        wait_until(lambda: new <= decided(stage), "all of the new topic is decided", program)
+        wait_until(lambda: committed(program, port, 60), "all of it is committed", program)
+        assert metrics(port)["fraud_filter_restarts_total/topic-recreated"] == 1
+        java_of(program).kill()
+        later = send(stage, "later", 4)
+        wait_until(lambda: later <= decided(stage), "decisions after one more restart", program)
+        assert metrics(port)["fraud_filter_lost_records_total"] == len(unread)
+        assert decided(stage).isdisjoint(unread)
+        assert len(events(program, "topic_recreated")) == 1
+        assert program.stop(30) == 0, program.tail()

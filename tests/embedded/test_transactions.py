@@ -1,0 +1,116 @@
+"""Payments of transactional producers: what is committed is decided, what is aborted or still open is not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+import pytest
+from confluent_kafka import Producer
+
+from faults import events, java_of, metrics
+from fraud_filter.audit import audit
+from fraud_filter.config import ModeName
+from running import Stage, free_ports, payment, wait_until
+
+MODES = get_args(ModeName)
+QUICK = {"restart_backoff_s": "0.2", "continuous_interval": "1 second", "real_time_duration": "5 seconds"}
+#: Payments of each transaction on each partition; all of them are to be flagged.
+COUNT = 5
+
+
+class Ledgers:
+    """A transactional producer that writes `COUNT` payments to both partitions in each transaction."""
+
+    def __init__(self, stage: Stage, name: str) -> None:
+        self._topic = stage.input
+        self._producer: Any = Producer(
+            {
+                "bootstrap.servers": stage.address,
+                "transactional.id": f"{name}-{stage.input}",
+                "transaction.timeout.ms": 600_000,  # the broker would abort it in the midst of a slow test
+                "linger.ms": 0,
+            }
+        )
+        self._producer.init_transactions(30)
+
+    def begin(self, name: str) -> None:
+        """Opens a transaction; its payments are on the topic when this returns."""
+        self._producer.begin_transaction()
+        for partition in (0, 1):
+            for number in range(COUNT):
+                value = payment(f"{name}-{partition}-{number}", 6000)
+                self._producer.produce(self._topic, value, key=b"card", partition=partition)
+        assert self._producer.flush(30) == 0
+
+    def commit(self) -> None:
+        self._producer.commit_transaction(30)
+
+    def abort(self) -> None:
+        self._producer.abort_transaction(30)
+
+
+def decided(stage: Stage) -> set[str]:
+    """Names of the transactions of which payments were flagged."""
+    flagged = stage.written()[stage.flagged]
+    return {json.loads(record.value)["payment_id"].partition("-")[0] for record in flagged}
+
+
+def lag(port: int) -> float | None:
+    """Of all partitions together; None before it is known."""
+    known = metrics(port, "partition").items()
+    found = [value for name, value in known if name.startswith("fraud_filter_consumer_lag_records/")]
+    return sum(found) if len(found) == 2 else None
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_committed_transactions_are_decided_and_no_others_over_a_kill_while_one_is_open(
+    stage: Stage, mode: str
+) -> None:
+    (port,) = free_ports(1)
+    short = Ledgers(stage, "short")
+    short.begin("first")
+    short.commit()
+    short.begin("aborted")
+    short.abort()
+    long = Ledgers(stage, "long")
+    long.begin("open")
+    # Real-time mode would rewind, where it may go on without what it takes for lost.
+    loss_is_fatal = str(mode != "real-time").lower()
+    with stage.run(mode=mode, metrics_port=str(port), fail_on_data_loss=loss_is_fatal, **QUICK) as program:
+        wait_until(lambda: "first" in decided(stage), "the committed transaction is decided", program)
+        wait_until(lambda: lag(port) == 0, "what is aborted or open is no lag", program)
+        java_of(program).kill()
+        wait_until(lambda: len(events(program, "started")) == 2, "the query runs again", program)
+        assert decided(stage) == {"first"}
+        short.begin("second")
+        short.commit()
+        long.commit()
+        wait_until(lambda: decided(stage) == {"first", "open", "second"}, "the others are decided", program)
+        wait_until(lambda: lag(port) == 0, "the marks of transactions are no lag", program)
+        assert metrics(port)["fraud_filter_lost_records_total"] == 0
+        assert metrics(port)["fraud_filter_restarts_total/java-gone"] == 1
+        assert not events(program, "data_lost")
+        assert program.stop(30) == 0, program.tail()
+    result = audit(stage.settings())
+    assert (result.expected, result.lost, result.unexpected) == (3 * 2 * COUNT, 0, 0), result
+
+
+def test_what_was_read_before_its_transaction_ended_is_waited_for_and_no_loss(stage: Stage) -> None:
+    """The checkpoint of a filter that read uncommitted records, as all did before the setting."""
+    (port,) = free_ports(1)
+    quick = {"metrics_port": str(port), "restart_backoff_max_s": "0.5", **QUICK}
+    producer = Ledgers(stage, "long")
+    producer.begin("open")
+    with stage.run(mode="micro-batch", kafka_isolation_level="read_uncommitted", **quick) as program:
+        wait_until(lambda: "open" in decided(stage), "the open transaction is decided", program)
+        wait_until(lambda: lag(port) == 0, "it is committed", program)
+        assert program.stop(30) == 0, program.tail()
+    with stage.run(mode="micro-batch", **quick) as program:
+        wait_until(lambda: len(events(program, "restarting")) >= 1, "the start waits", program)
+        assert "reason=transaction-open" in events(program, "restarting")[0]
+        producer.commit()
+        producer.begin("next")
+        producer.commit()
+        wait_until(lambda: "next" in decided(stage), "what comes after it is decided", program)
+        assert program.stop(30) == 0, program.tail()
