@@ -12,6 +12,7 @@ import pytest
 import requests
 import yaml
 
+import beside
 from deployed import Deployed
 from fraud_filter.config import HOME
 from waiting import wait_until
@@ -158,15 +159,14 @@ def test_every_target_s_metrics_keep_to_the_conventions(stack: Deployed) -> None
     targets = stack.json("PROMETHEUS_PORT", "/api/v1/targets")["data"]["activeTargets"]
     assert len(targets) >= 8
     containers = {state.service: state.container for state in stack.open().states()}
-    probe, promtool = containers["probe"], ["docker", "exec", "-i", containers["prometheus"].id, "promtool"]
-    for target in targets:
-        address = target["scrapeUrl"].replace("127.0.0.1", "prometheus")  # its own address
-        program = f"import requests; print(requests.get({address!r}, timeout=5).text)"
-        code, page = probe.exec_run(["python", "-c", program])
-        assert code == 0, page
+    prometheus = containers["prometheus"].id
+    program = "import requests, sys, json; print(json.dumps([requests.get(url).text for url in sys.argv[1:]]))"
+    urls = [target["scrapeUrl"] for target in targets]
+    pages = beside.end(beside.start(stack.open(), f"container:{prometheus}", "python", "-c", program, *urls))
+    for target, page in zip(targets, json.loads(pages), strict=True):
         checked = subprocess.run(
-            [*promtool, "check", "metrics"],
-            input=page,
+            ["docker", "exec", "-i", prometheus, "promtool", "check", "metrics"],
+            input=page.encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             check=False,

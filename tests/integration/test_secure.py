@@ -2,42 +2,45 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+import ssl
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import jwt
 import pytest
 import requests
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from docker.models.containers import Container
 
-from deployed import Deployed, make_env, run
+import beside
+from deployed import Deployed, run
 from fraud_filter import config
+from fraud_filter.certificates import ends
 from fraud_filter.compose import env_file, secrets
+from fraud_filter.compose.addresses import find_prometheus
 from fraud_filter.kafka_client import librdkafka_config
 from test_restart import audited
 from waiting import wait_until
 
-#: Of its own: the other tests' stack stays as it is. `.ci/run` knows the name.
-PROJECT = "fraud-filter-test-secure"
 DECIDED = "sum(fraud_filter_flagged_records_total)"
 #: Seconds that a broker gets to refuse a client.
 REFUSED_S = 15.0
 #: What can be read without being a secret.
 PUBLIC = {secrets.CA, "kafka-admin.crt"}
-
-
-@pytest.fixture(scope="module")
-def secured(docker_engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:  # noqa: ARG001
-    env = tmp_path_factory.mktemp("secure") / ".env"
-    deployed = Deployed(make_env(env, COMPOSE_PROJECT_NAME=PROJECT, FRAUD_MODE="continuous", GENERATOR_RATE="50"))
-    try:
-        up = deployed.call("up", "--secure", "--timeout", "500")
-        assert up.returncode == 0, up.stdout
-        yield deployed
-    finally:
-        deployed.call("down", "--volumes")
+#: Prints the status of a page, or that nothing listens there.
+STATUS = """
+import requests, sys
+try:
+    print(requests.get(sys.argv[1], headers=eval(sys.argv[2]), timeout=10).status_code)
+except requests.ConnectionError:
+    print("closed")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -55,16 +58,8 @@ def strangers(secured: Deployed) -> Iterator[list[Container]]:
             {"spark.authenticate": "false", "spark.network.crypto.enabled": "false"},
             {"spark.authenticate.secret": "wrong"},
         ):
-            started.append(
-                stack.client.containers.run(
-                    "fraud-filter-app:local",
-                    ["python", "-c", code, json.dumps(conf)],
-                    detach=True,
-                    network=f"{stack.name}_default",
-                    tmpfs={"/run/spark": "mode=0700,uid=10001", "/tmp": "exec"},  # noqa: S108 - the container's
-                    mem_limit="1g",
-                )
-            )
+            spark = f"{stack.name}_spark"
+            started.append(beside.start(stack, spark, "python", "-c", code, json.dumps(conf)))
         yield started
     finally:
         for container in started:
@@ -95,12 +90,14 @@ def _container_output(stack: Deployed, service: str, *command: str) -> tuple[int
     return code, output.decode(errors="replace")
 
 
+def _in_spark_s_network(stack: Deployed, *program: str) -> str:
+    """What a Python program prints there."""
+    now = stack.open()
+    return beside.end(beside.start(now, f"{now.name}_spark", "python", "-c", *program))
+
+
 def _ask_prometheus(stack: Deployed, query: str) -> float:
-    password = (_directory(stack) / secrets.PROMETHEUS_PASSWORD).read_text()
-    url = stack.url("PROMETHEUS_PORT", "/api/v1/query")
-    answer = requests.get(url, params={"query": query}, auth=(secrets.PROMETHEUS_USER, password), timeout=5)
-    answer.raise_for_status()
-    return sum(float(found["value"][1]) for found in answer.json()["data"]["result"])
+    return sum(series.points[0][1] for series in find_prometheus(stack.env, 5).instant(query))
 
 
 def _write(settings: config.Settings, topic: str) -> str:
@@ -256,7 +253,7 @@ def test_nobody_but_the_administrator_makes_topics_and_rights(secured: Deployed)
         made.result(REFUSED_S)
     access = run("access", "--passwords", str(_directory(secured)), FRAUD_ENV_FILE=str(secured.env))
     assert access.returncode == 1, access.stdout
-    assert "did not change their users and rights" in access.stdout
+    assert "do not tell their users and rights" in access.stdout
 
 
 def test_the_administrator_s_listener_wants_a_certificate(secured: Deployed) -> None:
@@ -282,16 +279,42 @@ def test_spark_s_master_refuses_an_application_without_the_secret(
     assert {application["name"] for application in known["activeapps"] + known["completedapps"]} == {"fraud-filter"}
 
 
-@pytest.mark.parametrize(
-    "page", ["spark-master:8080/json/", "spark-worker:8081/", "fraud-filter:4040/api/v1/applications"]
-)
-def test_spark_s_pages_want_a_token(secured: Deployed, page: str) -> None:
-    ask = "import requests, sys; print(requests.get(sys.argv[1], headers=eval(sys.argv[2]), timeout=10).status_code)"
-    token = (_directory(secured) / "spark-ui-token").read_text()
-    for value, status in (("", "403"), ("Bearer e30.e30.e30", "403"), (f"Bearer {token}", "200")):
-        headers = {"Authorization": value} if value else {}
-        code, output = _container_output(secured, "probe", "python", "-c", ask, f"http://{page}", str(headers))
-        assert (code, output.strip()) == (0, status)
+def _page(stack: Deployed, page: str, token: str) -> str:
+    """The status of a page that another container in Spark's network asks for."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return _in_spark_s_network(stack, STATUS, f"http://{page}", str(headers)).strip()
+
+
+def test_the_master_s_page_wants_a_token_that_has_not_ended(secured: Deployed) -> None:
+    page, directory = "spark-master:8080/json/", _directory(secured)
+    key = base64.urlsafe_b64decode((directory / "spark-ui-key").read_bytes())
+    ended = jwt.encode({"sub": "healthcheck", "exp": time.time() - 60}, key, "HS256")
+    for token, status in (
+        ("", "403"),
+        ("e30.e30.e30", "403"),
+        (ended, "403"),
+        ((directory / "spark-ui-token").read_text(), "200"),
+    ):
+        assert _page(secured, page, token) == status, token
+
+
+def test_no_page_takes_what_a_worker_can_sign(secured: Deployed) -> None:
+    """What a worker checks tokens with is its own; the driver, which tells executors its settings, has no page."""
+    code, settings = _container_output(secured, "spark-worker", "cat", "/run/spark/spark-defaults.conf")
+    assert code == 0
+    (key,) = re.findall(r"(?m)^spark\.org\.apache\.spark\.ui\.JWSFilter\.param\.secretKey (\S+)$", settings)
+    directory = _directory(secured)
+    assert key != (directory / "spark-ui-key").read_text()
+    signed = jwt.encode({"sub": "healthcheck", "exp": time.time() + 600}, base64.urlsafe_b64decode(key), "HS256")
+    assert _page(secured, "spark-worker:8081/", signed) == "200"
+    assert _page(secured, "spark-master:8080/json/", signed) == "403"
+    assert _page(secured, "spark-worker:8081/", (directory / "spark-ui-token").read_text()) == "403"
+    assert _page(secured, "fraud-filter:4040/api/v1/applications", signed) == "closed"
+    code, files = _container_output(
+        secured, "spark-worker", "sh", "-c", "cat /run/secrets/*; env; cat /proc/*/cmdline /proc/*/environ 2>/dev/null"
+    )
+    assert (directory / "spark-ui-token").read_text() in files
+    assert (directory / "spark-ui-key").read_text() not in files
 
 
 def test_only_what_asks_for_a_login_is_published(secured: Deployed) -> None:
@@ -302,13 +325,29 @@ def test_only_what_asks_for_a_login_is_published(secured: Deployed) -> None:
 
 
 def test_prometheus_asks_for_a_password(secured: Deployed, tmp_path: Path) -> None:
-    url = secured.url("PROMETHEUS_PORT", "/api/v1/query?query=up")
-    assert requests.get(url, timeout=5).status_code == 401
-    assert requests.get(url, auth=(secrets.PROMETHEUS_USER, "wrong"), timeout=5).status_code == 401
-    bare = secured.url("PROMETHEUS_PORT", "")
-    report = secured.call("report", "--prometheus", bare, "--output", str(tmp_path / "report.html"))
+    url = secured.url("PROMETHEUS_PORT", "/api/v1/query?query=up").replace("http:", "https:")
+    ca = str(_directory(secured) / secrets.CA)
+    assert requests.get(url, timeout=5, verify=ca).status_code == 401
+    assert requests.get(url, auth=(secrets.PROMETHEUS_USER, "wrong"), timeout=5, verify=ca).status_code == 401
+    bare = url.partition("/api")[0]
+    report = secured.call(
+        "report", "--prometheus", bare, "--output", str(tmp_path / "report.html"), REQUESTS_CA_BUNDLE=ca
+    )
     assert report.returncode == 2
     assert "asks for a user and a password" in report.stdout
+
+
+def test_prometheus_speaks_tls_with_the_stack_s_certificate_alone(secured: Deployed) -> None:
+    url = secured.url("PROMETHEUS_PORT", "/-/ready")
+    assert requests.get(url, timeout=5).status_code == 400  # "Client sent an HTTP request to an HTTPS server."
+    with pytest.raises(requests.exceptions.SSLError):
+        requests.get(url.replace("http:", "https:"), timeout=5)
+
+
+def test_the_end_of_the_certificates_is_watched(secured: Deployed) -> None:
+    (end,) = ends(_directory(secured) / secrets.CA)
+    query = 'fraud_filter_certificate_expiry_timestamp_seconds{file="kafka-ca.crt"}'
+    assert wait_until("the metric", lambda: _ask_prometheus(secured, query)) == end
 
 
 # -- what can be seen
@@ -338,16 +377,11 @@ def test_no_secret_can_be_seen(secured: Deployed) -> None:
 
 
 def test_spark_s_pages_show_no_secret(secured: Deployed) -> None:
-    get = (
-        "import requests, sys; ask = lambda path: requests.get('http://fraud-filter:4040' + path, timeout=20, "
-        "headers={'Authorization': 'Bearer ' + sys.argv[1]}).text; "
-        "app = requests.models.complexjson.loads(ask('/api/v1/applications'))[0]['id']; "
-        "print(ask('/environment/'), ask('/SQL/execution/?id=0'), ask('/StreamingQuery/'), "
-        "ask(f'/api/v1/applications/{app}/environment'), ask(f'/api/v1/applications/{app}/sql?details=true'))"
-    )
-    token = (_directory(secured) / "spark-ui-token").read_text()
-    code, pages = _container_output(secured, "probe", "python", "-c", get, token)
-    assert code == 0, pages
+    """The master's; the driver has none, and nobody has a token for the workers'."""
+    pages = ""
+    for path in ("/", "/json/", "/environment/", "/metrics/json/"):
+        code, page = _container_output(secured, "spark-master", "healthcheck", "get", "8080", path)
+        pages += page if code == 0 else ""
     assert "spark.authenticate.secret" in pages
     for name in ("kafka-filter", "spark-secret", "spark-ui-key", "spark-ui-token"):
         assert (_directory(secured) / name).read_text() not in pages, name
@@ -361,13 +395,19 @@ def test_secrets_are_their_owner_s_alone(secured: Deployed) -> None:
 # -- last: it changes the secrets
 
 
-def test_new_secrets_are_made_and_used_when_the_old_are_removed(secured: Deployed, tmp_path: Path) -> None:
-    old = tmp_path / "old"
-    old.write_bytes((_directory(secured) / secrets.OPERATOR).read_bytes())
-    for name in secrets.FILES:
-        (_directory(secured) / name).unlink()
+def test_new_secrets_are_made_and_used_when_the_old_are_removed_or_end(secured: Deployed, tmp_path: Path) -> None:
+    directory, old = _directory(secured), tmp_path / "old"
+    old.write_bytes((directory / secrets.OPERATOR).read_bytes())
+    for name in set(secrets.FILES) - set(secrets.CERTIFICATES):
+        (directory / name).unlink()
+    subprocess.run([config.HOME / "kafka/certificates", directory, str(secrets.RENEW_DAYS - 1)], check=True)
     up = secured.call("up", "--timeout", "500")
     assert up.returncode == 0, up.stdout
+    assert f"renewed: {secrets.RENEW_DAYS - 1} days are left" in up.stdout
+    for port in ("KAFKA_PORT", "PROMETHEUS_PORT"):
+        served = tmp_path / f"{port}.crt"
+        served.write_text(ssl.get_server_certificate(("127.0.0.1", int(secured.open().value(port)))))
+        assert ends(served)[0] - time.time() > 86_400 * (secrets.LIFE_DAYS - 1), port
     assert _brokers(_settings(secured)) == 1
     assert "uthentication failed" in _refusal(_settings(secured, kafka_sasl_password_file=str(old)))
     before = _ask_prometheus(secured, DECIDED)

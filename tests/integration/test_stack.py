@@ -28,7 +28,7 @@ def test_containers_are_confined(stack: Deployed) -> None:
         assert host["CapDrop"] == ["ALL"], state.service
         assert "no-new-privileges:true" in host["SecurityOpt"], state.service
         assert host["ReadonlyRootfs"], state.service
-        assert host["Memory"] > 0, state.service
+        assert min(host["Memory"], host["NanoCpus"], host["PidsLimit"]) > 0, state.service
         assert state.container.attrs["Config"]["User"] not in ("", "0", "root") or state.service == "grafana"
         ports = [binding["HostIp"] for group in (host["PortBindings"] or {}).values() for binding in group]
         assert set(ports) <= {"127.0.0.1"}, state.service

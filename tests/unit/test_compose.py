@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -87,6 +86,29 @@ def test_every_service_has_a_healthcheck_or_ends_by_itself(name: str) -> None:
 
 def test_memory_limits_fit_into_8_gib_together() -> None:
     assert sum(limit_of(name) for name in SERVICES) <= 8 * 1024
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_service_is_limited_by_settings_of_its_own(name: str) -> None:
+    prefix = name.replace("-", "_").upper()
+    for limit, setting in (("mem_limit", "MEM_LIMIT"), ("cpus", "CPUS"), ("pids_limit", "PIDS")):
+        assert SERVICES[name][limit] == f"${{{prefix}_{setting}:?see .env.example}}"
+    assert 0 < float(ENV[f"{prefix}_CPUS"]) <= 2, "Docker refuses more cores than the machine has"
+    assert int(ENV[f"{prefix}_PIDS"]) > 0
+
+
+def test_no_network_has_a_way_to_the_world_outside() -> None:
+    used = {network for service in SERVICES.values() for network in service["networks"]}
+    assert used == set(COMPOSE["networks"])
+    for name, network in COMPOSE["networks"].items():
+        masquerade = network.get("driver_opts", {}).get("com.docker.network.bridge.enable_ip_masquerade")
+        assert network.get("internal") or masquerade == "false", name
+
+
+def test_what_publishes_a_port_has_a_network_that_lets_it() -> None:
+    for name, service in SERVICES.items():
+        if "ports" in service:
+            assert any(not COMPOSE["networks"][network].get("internal") for network in service["networks"]), name
 
 
 def test_heaps_leave_room_below_the_limits() -> None:
@@ -175,7 +197,7 @@ def test_each_image_of_ours_is_built_once_and_never_pulled() -> None:
     assert all(service["pull_policy"] == "never" for service in ours if "build" not in service)
 
 
-@pytest.mark.skipif(shutil.which("docker") is None, reason="there is no docker on this machine")
+@pytest.mark.usefixtures("compose")
 def test_compose_accepts_the_file(tmp_path: Path) -> None:
     env = tmp_path / "env"
     env.write_text(re.sub(r"(?m)^(SPARK_SECRET|GRAFANA_PASSWORD)=$", r"\1=generated", EXAMPLE.read_text()))
@@ -204,6 +226,20 @@ def test_images_are_debian_s_base_and_run_as_nobody_special(dockerfile: Path) ->
     assert not re.search(r"\b(curl|wget|ADD)\b", text), "packages come through their own clients, with checksums"
 
 
+@pytest.mark.parametrize("setting", ["BASE_IMAGE", "GRAFANA_IMAGE"])
+def test_images_from_a_registry_are_pinned_by_digest(setting: str) -> None:
+    assert re.fullmatch(r"[a-z/]+:[\w.-]+@sha256:[0-9a-f]{64}", ENV[setting])
+
+
+def test_grafana_has_no_known_hole_and_fetches_nothing_at_its_start() -> None:
+    version = re.search(r":(\d+)\.(\d+)\.(\d+)@", ENV["GRAFANA_IMAGE"])
+    assert version
+    assert tuple(map(int, version.groups())) > (12, 3, 0), "CVE-2026-21720"
+    settings = SERVICES["grafana"]["environment"]
+    assert settings["GF_PLUGINS_PREINSTALL_DISABLED"] == "true"
+    assert {settings[f"GF_ANALYTICS_{name}"] for name in ("CHECK_FOR_UPDATES", "CHECK_FOR_PLUGIN_UPDATES")} == {"false"}
+
+
 @pytest.mark.parametrize("stage", ["packages", "jars", "java"])
 def test_kafka_and_spark_share_their_first_steps(stage: str) -> None:
     """Word for word: then a step is built once, and kept once on the disk."""
@@ -228,7 +264,7 @@ def test_the_agent_s_lock_belongs_to_its_specification() -> None:
 @pytest.mark.parametrize(
     "script",
     [
-        *("app/base", "kafka/certificates", "kafka/entrypoint.sh", "kafka/healthcheck"),
+        *("app/base", "app/locked", "kafka/certificates", "kafka/entrypoint.sh", "kafka/healthcheck"),
         *("spark/entrypoint.sh", "spark/healthcheck"),
     ],
 )

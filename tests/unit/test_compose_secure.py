@@ -16,11 +16,10 @@ import yaml
 from fraud_filter import config
 from fraud_filter.access import load_users
 from fraud_filter.compose import env_file, secrets, security
-from fraud_filter.compose.addresses import addresses, prometheus_address
+from fraud_filter.compose.addresses import addresses, find_prometheus
 from fraud_filter.compose.stack import Stack
 from fraud_filter.config import HOME
 from fraud_filter.errors import UsageError
-from fraud_filter.report.prometheus import Prometheus
 
 
 class _ComposeLoader(yaml.SafeLoader):
@@ -36,7 +35,6 @@ PROPERTIES = dict(
     line.split("=", 1) for line in (HOME / "kafka/secure.properties").read_text().splitlines() if re.match(r"\w", line)
 )
 _CA = secrets.CA
-_SPARK = {"spark-secret", "spark-ui-key", "spark-ui-token"}
 #: What each service is given, and nothing else.
 GIVEN = {
     "kafka": {_CA, "kafka-broker.pem"},
@@ -45,13 +43,14 @@ GIVEN = {
         *("kafka-filter", "kafka-generator", "kafka-probe", "kafka-operator"),
     },
     "kafka-init": {_CA, "kafka-admin.crt", "kafka-admin.key"},
-    "spark-master": _SPARK,
-    "spark-worker": {*_SPARK, _CA, "kafka-filter"},
-    "fraud-filter": {"spark-secret", "spark-ui-key", _CA, "kafka-filter"},
+    "spark-master": {"spark-secret", "spark-ui-key", "spark-ui-token"},
+    # No key: what checks a token can sign one.
+    "spark-worker": {"spark-secret", "spark-ui-token", _CA, "kafka-filter"},
+    "fraud-filter": {"spark-secret", _CA, "kafka-filter"},
     "probe": {_CA, "kafka-probe"},
     "generator": {_CA, "kafka-generator"},
-    "prometheus": {"prometheus-web.yml", "prometheus-password"},
-    "grafana": {"grafana-password", "prometheus-password"},
+    "prometheus": {"prometheus-web.yml", "prometheus-password", "prometheus.pem", _CA},
+    "grafana": {"grafana-password", "grafana.pem", "prometheus-password", _CA},
 }
 
 
@@ -89,7 +88,12 @@ def test_the_added_service_is_locked_down_as_the_others() -> None:
     service = SERVICES["kafka-access"]
     for name in ("cap_drop", "security_opt", "read_only", "init", "logging", "restart", "pull_policy", "image"):
         assert service[name] == BASE["kafka-init"][name], name
-    assert service["mem_limit"] == BASE["kafka-init"]["mem_limit"]
+    for name in ("mem_limit", "cpus", "pids_limit", "networks"):
+        assert service[name] == BASE["kafka-init"][name], name
+
+
+def test_who_is_not_declared_is_removed_at_each_start() -> None:
+    assert SERVICES["kafka-access"]["command"] == ["fraud-filter", "access", "--only-declared"]
 
 
 def test_each_client_of_kafka_is_a_user_of_its_own() -> None:
@@ -121,27 +125,63 @@ def test_the_broker_lets_nobody_in_without_a_login_and_gives_no_right_by_itself(
     assert PROPERTIES["super.users"] == "User:kafka;User:admin"
 
 
-def test_grafana_s_data_source_differs_by_its_login_only() -> None:
+def test_grafana_s_data_source_differs_by_its_login_and_tls_only() -> None:
     plain, secured = (
         yaml.safe_load((HOME / "monitoring/grafana" / path).read_text())["datasources"][0]
         for path in ("provisioning/datasources/prometheus.yml", "secure.yml")
     )
-    password = secured.pop("secureJsonData")["basicAuthPassword"]
+    hidden = secured.pop("secureJsonData")
+    assert hidden.pop("tlsCACert") == f"$__file{{/run/secrets/{_CA}}}"
+    assert secured["jsonData"].pop("tlsAuthWithCACert") is True
+    assert secured.pop("url") == plain.pop("url").replace("http://", "https://")
+    password = hidden["basicAuthPassword"]
     assert (secured.pop("basicAuth"), secured.pop("basicAuthUser")) == (True, secrets.PROMETHEUS_USER)
     assert password == f"$__file{{/run/secrets/{secrets.PROMETHEUS_PASSWORD}}}"
     assert secured == plain
 
 
-def test_prometheus_files_have_places_that_the_secrets_take() -> None:
-    targets = {secret["target"] for secret in SERVICES["prometheus"]["secrets"]}
-    assert {target.removeprefix("/etc/prometheus/") for target in targets} == {
-        *(str(path.relative_to(HOME / "monitoring/prometheus")) for path in _PLACEHOLDERS),
-        "web.yml",
-    }
-    assert {path.read_text() for path in _PLACEHOLDERS} == {"none"}
+def test_prometheus_differs_by_tls_and_a_password() -> None:
+    """Its own files take the places of those that the image has; what they name is there."""
+    prometheus = HOME / "monitoring/prometheus"
+    service, plain = SERVICES["prometheus"], BASE["prometheus"]
+    assert service["command"] == [word.replace("http:", "https:") for word in plain["command"]]
+    own = [line.split(":") for line in service["volumes"]]
+    assert [(source, target) for source, target, _ in own] == [
+        (f"./monitoring/prometheus/secure/{name}", f"/etc/prometheus/{name}") for name in ("itself.yml", "promtool.yml")
+    ]
+    (job,) = yaml.safe_load((prometheus / "itself.yml").read_text())["scrape_configs"]
+    (secured,) = yaml.safe_load((prometheus / "secure/itself.yml").read_text())["scrape_configs"]
+    client = yaml.safe_load((prometheus / "secure/promtool.yml").read_text())
+    assert secured == {**job, "scheme": "https", **client}
+    named = {client["tls_config"]["ca_file"], client["basic_auth"]["password_file"]}
+    assert {path.removeprefix("/run/secrets/") for path in named} <= GIVEN["prometheus"]
 
 
-_PLACEHOLDERS = list((HOME / "monitoring/prometheus/credentials").iterdir())
+def test_prometheus_takes_these_files(promtool: str, tmp_path: Path) -> None:
+    secrets.make(tmp_path / ".secrets")
+
+    def placed(file: Path) -> Path:
+        target = tmp_path / file.name
+        target.write_text(file.read_text().replace("/run/secrets", str(tmp_path / ".secrets")))
+        return target
+
+    for name in ("prometheus.yml", "secure/itself.yml"):
+        placed(HOME / "monitoring/prometheus" / name)
+    shutil.copytree(HOME / "monitoring/prometheus/rules", tmp_path / "rules")
+    web = placed(tmp_path / ".secrets/prometheus-web.yml")
+    for words in (
+        ["check", "config", "--lint=all", "--lint-fatal", str(tmp_path / "prometheus.yml")],
+        ["check", "web-config", str(web)],
+    ):
+        done = subprocess.run([promtool, *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_grafana_serves_with_its_certificate() -> None:
+    environment = SERVICES["grafana"]["environment"]
+    assert environment["GF_SERVER_PROTOCOL"] == "https"
+    assert {environment[f"GF_SERVER_CERT_{what}"] for what in ("FILE", "KEY")} == {"/run/secrets/grafana.pem"}
+    assert SERVICES["grafana"]["healthcheck"]["test"][-1].startswith("https://")
 
 
 # -- on and off
@@ -202,14 +242,15 @@ def test_a_missing_compose_file_is_named(stack: Stack) -> None:
 
 
 def test_prometheus_is_asked_with_its_password_which_is_not_shown(stack: Stack) -> None:
-    plain = prometheus_address(stack.env)
-    assert "@" not in plain
+    plain = find_prometheus(stack.env).address
     security.switch(stack, secure=True)
     security.prepare(stack)
     password = (Path(stack.value("SECRETS_DIR")) / secrets.PROMETHEUS_PASSWORD).read_text()
-    secured = prometheus_address(stack.env)
-    assert secured == plain.replace("//", f"//{secrets.PROMETHEUS_USER}:{password}@")
-    assert Prometheus(secured).address == plain
+    secured = find_prometheus(stack.env)
+    assert secured.address == plain.replace("http:", "https:")
+    assert password not in secured.address
+    assert secured._login == (secrets.PROMETHEUS_USER, password)
+    assert secured._verify == str(Path(stack.value("SECRETS_DIR")) / _CA)
 
 
 def test_only_what_is_published_is_shown(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +260,7 @@ def test_only_what_is_published_is_shown(stack: Stack, monkeypatch: pytest.Monke
     assert [name for name, _ in addresses(stack)] == ["Kafka", "Prometheus", "passwords"]
 
 
-@pytest.mark.skipif(shutil.which("docker") is None, reason="there is no docker on this machine")
+@pytest.mark.usefixtures("compose")
 def test_compose_makes_one_of_both_files(stack: Stack) -> None:
     security.switch(stack, secure=True)
     security.prepare(stack)

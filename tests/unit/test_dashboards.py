@@ -14,7 +14,8 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
-from fraud_filter.config import HOME
+from fraud_filter.certificates import CertificateMetrics
+from fraud_filter.config import HOME, Settings
 from fraud_filter.executor_metrics import ExecutorMetrics
 from fraud_filter.filter_metrics import FilterMetrics
 from fraud_filter.metrics import GeneratorMetrics, ProbeMetrics
@@ -47,6 +48,7 @@ def exported() -> set[str]:
     ExecutorMetrics(registry, **labels)
     ProbeMetrics(registry, **labels)
     GeneratorMetrics(registry, _Nothing())
+    CertificateMetrics(registry, Settings(_env_file=None))  # type: ignore[call-arg]
     names = set()
     for family in registry.collect():
         suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum")}.get(family.type, ("",))

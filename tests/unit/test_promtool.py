@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 
+import certifi
 import pytest
 from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics, generate_latest
 
+from fraud_filter.certificates import CertificateMetrics
+from fraud_filter.config import load
 from fraud_filter.executor_metrics import ExecutorMetrics
 from fraud_filter.executors import Executor
 from fraud_filter.filter_metrics import FilterMetrics
@@ -27,6 +30,7 @@ def _filter(registry: CollectorRegistry) -> None:
     metrics.set_slots(2, 4)
     metrics.observe(Progress(1, {0: 0}, {0: 5}, 5, 1_700_000_000.5, 5.0, {"addBatch": 0.1}), 1)
     metrics.set_offsets({0: 5}, {0: 7})
+    CertificateMetrics(registry, load({"kafka_security_protocol": "SSL", "kafka_ssl_ca": certifi.where()}))
     ExecutorMetrics(registry, **LABELS).set([Executor("0", 2, 1, 7, 1, 0.25, {"heap": 1000})])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fraud_filter.compose.checks import check_cores, check_ports
+from fraud_filter.compose.checks import check_cores, check_limits, check_ports
 from fraud_filter.errors import UsageError
 
 SIZE = {"KAFKA_PARTITIONS": "6", "SPARK_WORKER_CORES": "4", "SPARK_WORKERS": "1"}
@@ -36,6 +36,13 @@ def test_enough_cores_are_accepted(mode: str, workers: int) -> None:
 def test_a_size_that_is_no_number_is_named(text: str) -> None:
     with pytest.raises(UsageError, match=f"SPARK_WORKER_CORES={text} is not accepted"):
         check_cores({**SIZE, "SPARK_WORKER_CORES": text}, "continuous")
+
+
+@pytest.mark.parametrize("text", ["2.5", "0", "", "nan", "two"])
+def test_a_container_may_not_use_more_cores_than_there_are(text: str) -> None:
+    with pytest.raises(UsageError, match=f"KAFKA_CPUS={text} is not accepted: the Docker Engine has 2 cores"):
+        check_limits({"KAFKA_CPUS": text}, cores=2)
+    check_limits({"KAFKA_CPUS": "2", "PROBE_CPUS": "0.5"}, cores=2)
 
 
 def test_a_taken_port_is_told_with_its_setting(taken: int) -> None:

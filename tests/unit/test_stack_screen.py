@@ -13,6 +13,7 @@ from rich.console import Console
 
 from fraud_filter.compose.readings import Readings, read
 from fraud_filter.compose.screen import figure_rows, screen
+from fraud_filter.report.prometheus import Prometheus
 
 
 class _Answers(http.server.BaseHTTPRequestHandler):
@@ -62,13 +63,13 @@ def test_the_screen_tells_where_to_get_the_report() -> None:
 
 
 def test_prometheus_is_asked(answering: str) -> None:
-    assert read(answering) == Readings("continuous", *[0.0042] * 6)
+    assert read(Prometheus(answering)) == Readings("continuous", *[0.0042] * 6)
 
 
 def test_no_number_is_no_figure(answering: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_Answers, "value", "NaN")
-    assert read(answering) == Readings("continuous")
+    assert read(Prometheus(answering)) == Readings("continuous")
 
 
 def test_a_prometheus_that_does_not_answer_gives_no_figures() -> None:
-    assert read("http://127.0.0.1:1") == Readings()
+    assert read(Prometheus("http://127.0.0.1:1")) == Readings()

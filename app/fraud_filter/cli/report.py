@@ -27,14 +27,14 @@ def command(since: str, url: str | None, query: str | None, output: Path, env: P
 
     Exit codes: 0 written; 1 there is no data; 2 bad input, or no Prometheus answers.
     """
-    from fraud_filter.compose.addresses import prometheus_address
+    from fraud_filter.compose.addresses import find_prometheus
     from fraud_filter.report.data import collect
     from fraud_filter.report.page import write_page
     from fraud_filter.report.prometheus import Prometheus
     from fraud_filter.report.window import parse_since
 
     seconds = parse_since(since)
-    prometheus = Prometheus(url or prometheus_address(env))
+    prometheus = Prometheus(url) if url else find_prometheus(env)
     data = collect(prometheus, seconds, query)
     write_page(data, output)
     click.echo(f"{output.resolve()}: the last {since} from {prometheus.address}")

@@ -14,18 +14,17 @@ from fraud_filter.errors import EXIT_FAILED, EXIT_OK
 @env_file_option
 def command(env: Path) -> int:
     """Show services, mode, rates, latency of the last minute, lag and addresses; exit code 0 when all is healthy."""
-    from rich.console import Console
-
-    from fraud_filter.compose.addresses import addresses, prometheus_address
-    from fraud_filter.compose.readings import read
+    from fraud_filter.compose.addresses import addresses, find_prometheus
+    from fraud_filter.compose.readings import TIMEOUT_S, read
     from fraud_filter.compose.screen import screen
     from fraud_filter.compose.stack import Stack
+    from fraud_filter.console import PrintableConsole
 
     stack = Stack.open(env.resolve())
     states = stack.states()
     if not any(state.state == "running" for state in states):
         click.echo(f"{stack.name} is not running: make up starts it")
         return EXIT_FAILED
-    readings = read(prometheus_address(stack.env))
-    Console(highlight=False).print(screen(states, readings, addresses(stack)))
+    readings = read(find_prometheus(stack.env, TIMEOUT_S))
+    PrintableConsole().print(screen(states, readings, addresses(stack)))
     return EXIT_OK if all(state.ready for state in states) else EXIT_FAILED

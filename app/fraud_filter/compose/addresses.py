@@ -8,15 +8,15 @@ from pathlib import Path
 from fraud_filter.compose import env_file, secrets
 from fraud_filter.compose.stack import GRAFANA, Stack
 from fraud_filter.kafka_client import read_password
+from fraud_filter.report.prometheus import Prometheus
 
 _HOST = "127.0.0.1"
 
 
-def prometheus_address(env: Path) -> str:
-    """URL of the Prometheus of the stack that an environment file describes; of `.env.example` where there is none.
+def find_prometheus(env: Path, timeout_s: float = 30.0) -> Prometheus:
+    """The Prometheus of the stack that an environment file describes; of `.env.example` where there is none.
 
-    Needs no Docker Engine. As in a `Stack`, the environment wins over the file. In the secure stack the URL holds
-    user and password: it is not to be shown.
+    Needs no Docker Engine. As in a `Stack`, the environment wins over the file.
 
     Raises:
         UsageError: the file, or that with the password, can't be read.
@@ -26,18 +26,18 @@ def prometheus_address(env: Path) -> str:
     def value(name: str) -> str:
         return next((found for found in (os.environ.get(name), *(file.get(name) for file in files)) if found), "")
 
-    login = ""
-    if env_file.SECURE_FILE in env_file.compose_files({"COMPOSE_FILE": value("COMPOSE_FILE")}):
-        file = Path(value("SECRETS_DIR"), secrets.PROMETHEUS_PASSWORD)
-        login = f"{secrets.PROMETHEUS_USER}:{read_password(file)}@"
-    return f"http://{login}{_HOST}:{value('PROMETHEUS_PORT')}"
+    if env_file.SECURE_FILE not in env_file.compose_files({"COMPOSE_FILE": value("COMPOSE_FILE")}):
+        return Prometheus(f"http://{_HOST}:{value('PROMETHEUS_PORT')}", timeout_s)
+    directory = Path(value("SECRETS_DIR"))
+    login = f"{secrets.PROMETHEUS_USER}:{read_password(directory / secrets.PROMETHEUS_PASSWORD)}"
+    return Prometheus(f"https://{login}@{_HOST}:{value('PROMETHEUS_PORT')}", timeout_s, directory / secrets.CA)
 
 
 def addresses(stack: Stack) -> list[tuple[str, str]]:
     """What it is, and its address; Grafana only where it runs."""
 
     def page(setting: str, path: str = "/") -> str:
-        return f"http://{_HOST}:{stack.value(setting)}{path}"
+        return f"http{'s' if stack.secure else ''}://{_HOST}:{stack.value(setting)}{path}"
 
     grafana = any(state.service == GRAFANA for state in stack.states())
     if stack.secure:
@@ -51,7 +51,7 @@ def addresses(stack: Stack) -> list[tuple[str, str]]:
         ]
         if grafana:
             shown.append(("Grafana", f"{page('GRAFANA_PORT')}  user admin, password in {secrets.GRAFANA_PASSWORD}"))
-        return [*shown, ("passwords", f"files in {directory}")]
+        return [*shown, ("passwords", f"files in {directory}; {secrets.CA} is the authority of all certificates")]
     shown = [
         ("Kafka", f"{_HOST}:{stack.value('KAFKA_PORT')}"),
         ("filter's metrics", page("FRAUD_METRICS_PORT", "/metrics")),

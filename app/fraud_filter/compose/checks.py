@@ -1,4 +1,4 @@
-"""What must hold before anything is built or started: the payments' schema, the rules, cores, ports."""
+"""What must hold before anything is built or started: the payments' schema, the rules, cores, limits, ports."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def check_all(stack: Stack) -> Settings:
     settings = load(env_file=stack.env)
     load_rules(HOME / "app/rules.yml", load_schema(HOME / "app/payment.ddl"))
     check_cores(stack.values, settings.mode)
+    check_limits(stack.values, cores=stack.client.info()["NCPU"])
     check_ports(stack.values, grafana=GRAFANA in stack.profiles, ours=stack.published())
     return settings
 
@@ -42,6 +43,23 @@ def check_cores(values: dict[str, str], mode: str) -> None:
             f"KAFKA_PARTITIONS={partitions} needs {partitions} cores in {mode} mode, and SPARK_WORKER_CORES={cores} "
             f"with SPARK_WORKERS={workers} gives {cores * workers}: raise one of these two"
         )
+
+
+def check_limits(values: dict[str, str], *, cores: int) -> None:
+    """Checks that no container may use more cores than the Docker Engine has: it would refuse to make it.
+
+    Raises:
+        UsageError: one may; names setting and cores.
+    """
+    for name, value in values.items():
+        if not name.endswith("_CPUS"):
+            continue
+        try:
+            allowed = float(value)
+        except ValueError:
+            allowed = 0
+        if not 0 < allowed <= cores:
+            raise UsageError(f"{name}={value} is not accepted: the Docker Engine has {cores} cores, give at most these")
 
 
 def check_ports(values: dict[str, str], *, grafana: bool, ours: set[int]) -> None:

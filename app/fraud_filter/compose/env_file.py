@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
 from dotenv import dotenv_values, set_key, unset_key
@@ -19,6 +20,7 @@ SECURE_FILE = HOME / "docker-compose.secure.yml"
 #: Filled in where `.env.example` leaves them empty.
 SECRETS = ("SPARK_SECRET", "GRAFANA_PASSWORD")
 _SECRET_BYTES = 24
+_VARIABLE = re.compile(r"\$\{(\w+)")
 #: Compose refuses to start without these: `${NAME:?...}`.
 _REQUIRED = re.compile(r"\$\{(\w+):\?")
 
@@ -68,13 +70,20 @@ def compose_files(values: dict[str, str]) -> list[Path]:
     """The Compose files that the stack is made of: COMPOSE_FILE, as Compose itself reads it, or the only one.
 
     Raises:
-        UsageError: one of them is not there.
+        UsageError: one of them is not there, or not in the checkout: a Compose file can have anything run as root.
     """
     files = [HOME / name for name in values.get("COMPOSE_FILE", "").split(":") if name] or [COMPOSE_FILE]
     for file in files:
+        if not file.resolve().is_relative_to(HOME):
+            raise UsageError(f"COMPOSE_FILE: {file} is not in the checkout ({HOME}): look at it, and copy it there")
         if not file.exists():
             raise UsageError(f"COMPOSE_FILE: there is no {file}: give {COMPOSE_FILE.name}, or leave it empty")
     return files
+
+
+def variables(files: Iterable[Path]) -> set[str]:
+    """Names that Compose files take from `.env` or the environment."""
+    return {name for file in files for name in _VARIABLE.findall(file.read_text(encoding="utf-8"))}
 
 
 def require(path: Path, values: dict[str, str]) -> None:

@@ -27,12 +27,19 @@ def prepare(stack: Stack) -> None:
     base = subprocess.run([HOME / "app/base"], env={**os.environ, "BASE_IMAGE": stack.value("BASE_IMAGE")}, check=False)
     if base.returncode:
         raise FraudFilterError("there is no base image to build on: see the line above")
+    stack.values["BASE_IMAGE"] = base_image(stack)
     if GRAFANA in stack.profiles and not _has_image(stack, stack.value("GRAFANA_IMAGE")):
         _pull_grafana(stack, stack.value("GRAFANA_IMAGE"))
     click.echo("building images")
     built = stack.compose("build")
     if built.returncode:
         raise FraudFilterError("a build failed:\n" + "\n".join(built.stdout.splitlines()[-_SHOWN_LINES:]))
+
+
+def base_image(stack: Stack) -> str:
+    """Name of the base image that is here: one that was made here was in no registry, and has no digest."""
+    image = stack.value("BASE_IMAGE")
+    return image if _has_image(stack, image) else image.partition("@")[0]
 
 
 def _has_image(stack: Stack, image: str) -> bool:

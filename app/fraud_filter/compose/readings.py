@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.report.prometheus import Prometheus, Series
 
-_TIMEOUT_S = 3.0
+#: For Prometheus' answer, in seconds.
+TIMEOUT_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class Readings:
     commit_age_s: float | None = None
 
 
-def read(prometheus: str) -> Readings:
-    """Asks Prometheus at this URL; every figure is None when it does not answer."""
+def read(prometheus: Prometheus) -> Readings:
+    """Asks Prometheus; every figure is None when it does not answer."""
 
     def number(query: str) -> float | None:
         found = _ask(prometheus, query)
@@ -47,8 +48,8 @@ def read(prometheus: str) -> Readings:
     )
 
 
-def _ask(prometheus: str, query: str) -> list[Series]:
+def _ask(prometheus: Prometheus, query: str) -> list[Series]:
     try:
-        return Prometheus(prometheus, _TIMEOUT_S).instant(query)
+        return prometheus.instant(query)
     except FraudFilterError:
         return []

@@ -1,7 +1,8 @@
 """The secure stack's secrets: one file each in a directory that is its owner's alone. Knows no Compose project.
 
 The files themselves can be read by everybody who gets into the directory: Compose mounts them into containers as they
-are, and the programs there run as another user than the one who called it.
+are, and the programs there run as another user than the one who called it. A file that changes is replaced by another,
+so that a running container keeps the one that it was given.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import hashlib
 import secrets
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import bcrypt
 import jwt
 import yaml
 
+from fraud_filter.certificates import ends
 from fraud_filter.config import HOME
 from fraud_filter.errors import FraudFilterError, UsageError
 
@@ -28,8 +32,17 @@ PROMETHEUS_USER = "prometheus"
 CA = "kafka-ca.crt"
 PROMETHEUS_PASSWORD = "prometheus-password"  # noqa: S105 - names of files
 GRAFANA_PASSWORD = "grafana-password"  # noqa: S105
+_PROMETHEUS_WEB = "prometheus-web.yml"
+_SPARK_KEY = "spark-ui-key"
+_SPARK_TOKEN = "spark-ui-token"  # noqa: S105
 
-#: Whom the token of Spark's pages is for.
+#: Of certificates, and of the token, which ends with them.
+LIFE_DAYS = 397
+#: With fewer left they are renewed. The alert comes at 30.
+RENEW_DAYS = 90
+_DAY_S = 86_400
+
+#: Whom the token of the Spark master's page is for.
 _HEALTHCHECK = "healthcheck"
 _BYTES = 24
 #: The least that the signature of a token may be made with (RFC 7518, 3.2).
@@ -38,10 +51,13 @@ _KEY_BYTES = 32
 _BCRYPT_ROUNDS = 10
 
 
-def make(directory: Path) -> str:
-    """Makes what is missing in the directory, and leaves the rest alone.
+def make(directory: Path, say: Callable[[str], None] = lambda _: None) -> str:
+    """Makes in the directory what is missing or ends soon, and leaves the rest alone.
 
-    Files that belong together, such as a certificate and its authority, are all made anew when one of them is missing.
+    Files that belong together, such as a certificate and its authority, are all made again when one of them is.
+
+    Args:
+        say: is told of what is replaced because it ends.
 
     Returns:
         A text that changes with the secrets, and tells nothing of them.
@@ -53,10 +69,14 @@ def make(directory: Path) -> str:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.chmod(0o700)
-        for names, maker in _MAKERS.items():
-            if not all((directory / name).exists() for name in names):
-                maker(directory)
-        files = sorted(directory / name for names in _MAKERS for name in names)
+        for group in _GROUPS:
+            missing = not all((directory / name).exists() for name in group.names)
+            why = "" if missing else group.outdated(directory)
+            if why:
+                say(f"{', '.join(group.names)}: renewed: {why}")
+            if missing or why:
+                group.make(directory)
+        files = sorted(directory / name for name in FILES)
         for file in files:
             file.chmod(0o644)
         contents = b"\0".join(file.read_bytes() for file in files)
@@ -65,49 +85,103 @@ def make(directory: Path) -> str:
     return hashlib.sha256(contents).hexdigest()[:16]
 
 
+def _write(file: Path, text: str) -> None:
+    new = file.with_name(f".{file.name}.new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(file)
+
+
 def _certificates(directory: Path) -> None:
     if not shutil.which("openssl"):
         raise UsageError("the secure stack needs `openssl` to make certificates, and it is not there: install it")
-    made = subprocess.run([HOME / "kafka/certificates", directory], capture_output=True, text=True, check=False)
+    command: list[str | Path] = [HOME / "kafka/certificates", directory, str(LIFE_DAYS)]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
     if made.returncode:
         raise FraudFilterError(f"no certificates were made: {(made.stderr.strip().splitlines() or ['?'])[-1]}")
 
 
+def _certificates_outdated(directory: Path) -> str:
+    try:
+        first = min(end for name in CERTIFICATES[:-1] for end in ends(directory / name))
+    except ValueError:
+        return "there is a file without a certificate"
+    days = (first - time.time()) / _DAY_S
+    return "" if days >= RENEW_DAYS else f"{max(days, 0):.0f} days are left"
+
+
 def _password(name: str) -> Callable[[Path], None]:
     def write(directory: Path) -> None:
-        (directory / name).write_text(secrets.token_urlsafe(_BYTES), encoding="utf-8")
+        _write(directory / name, secrets.token_urlsafe(_BYTES))
 
     return write
 
 
 def _spark_pages(directory: Path) -> None:
-    """The key that Spark's pages check tokens with (Spark docs, "Security": JWSFilter), and a token."""
+    """The key that the Spark master's page checks tokens with (Spark docs, "Security": JWSFilter), and a token.
+
+    It ends with the certificates: one alert is for all that ends.
+    """
     key = secrets.token_bytes(_KEY_BYTES)
-    (directory / "spark-ui-key").write_bytes(base64.urlsafe_b64encode(key))
-    (directory / "spark-ui-token").write_text(jwt.encode({"sub": _HEALTHCHECK}, key, "HS256"), encoding="utf-8")
+    claims = {"sub": _HEALTHCHECK, "exp": _authority_end(directory)}
+    _write(directory / _SPARK_KEY, base64.urlsafe_b64encode(key).decode())
+    _write(directory / _SPARK_TOKEN, jwt.encode(claims, key, "HS256"))
+
+
+def _spark_pages_outdated(directory: Path) -> str:
+    try:
+        claims = jwt.decode((directory / _SPARK_TOKEN).read_text(), options={"verify_signature": False})
+    except jwt.InvalidTokenError:
+        claims = {}
+    return "" if claims.get("exp") == _authority_end(directory) else "the token has to end with the certificates"
+
+
+def _authority_end(directory: Path) -> int:
+    return int(max(ends(directory / CA)))
 
 
 def _prometheus(directory: Path) -> None:
-    """A password, and Prometheus' own file with its hash."""
+    """A password, and Prometheus' own file with its hash and its certificate's place in the container."""
     password = secrets.token_urlsafe(_BYTES)
-    (directory / PROMETHEUS_PASSWORD).write_text(password, encoding="utf-8")
     hashed = bcrypt.hashpw(password.encode(), bcrypt.gensalt(_BCRYPT_ROUNDS)).decode()
-    users = {"basic_auth_users": {PROMETHEUS_USER: hashed}}
-    (directory / "prometheus-web.yml").write_text(yaml.safe_dump(users), encoding="utf-8")
+    web = {"basic_auth_users": {PROMETHEUS_USER: hashed}, "tls_server_config": _PROMETHEUS_TLS}
+    _write(directory / PROMETHEUS_PASSWORD, password)
+    _write(directory / _PROMETHEUS_WEB, yaml.safe_dump(web))
 
 
-_MAKERS: dict[tuple[str, ...], Callable[[Path], None]] = {
-    (CA, "kafka-broker.pem", "kafka-admin.crt", "kafka-admin.key"): _certificates,
-    **{
-        (name,): _password(name)
+def _prometheus_outdated(directory: Path) -> str:
+    web = yaml.safe_load((directory / _PROMETHEUS_WEB).read_text(encoding="utf-8"))
+    return "" if web.get("tls_server_config") == _PROMETHEUS_TLS else "it serves without TLS"
+
+
+def _never(_: Path) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Files that are made together; `outdated` says why they have to be renewed although they are there."""
+
+    names: tuple[str, ...]
+    make: Callable[[Path], None]
+    outdated: Callable[[Path], str] = _never
+
+
+_PROMETHEUS_CERTIFICATE = "prometheus.pem"
+_PROMETHEUS_TLS = dict.fromkeys(("cert_file", "key_file"), f"/run/secrets/{_PROMETHEUS_CERTIFICATE}")
+#: Those that `kafka/certificates` makes, with the key of one that has it apart.
+CERTIFICATES = (CA, "kafka-broker.pem", "kafka-admin.crt", _PROMETHEUS_CERTIFICATE, "grafana.pem", "kafka-admin.key")
+_GROUPS = (
+    _Group(CERTIFICATES, _certificates, _certificates_outdated),
+    *(
+        _Group((name,), _password(name))
         for name in (
             *("kafka-filter", "kafka-generator", "kafka-probe", OPERATOR),
             *("spark-secret", GRAFANA_PASSWORD),
         )
-    },
-    ("spark-ui-key", "spark-ui-token"): _spark_pages,
-    (PROMETHEUS_PASSWORD, "prometheus-web.yml"): _prometheus,
-}
+    ),
+    _Group((_SPARK_KEY, _SPARK_TOKEN), _spark_pages, _spark_pages_outdated),
+    _Group((PROMETHEUS_PASSWORD, _PROMETHEUS_WEB), _prometheus, _prometheus_outdated),
+)
 
 #: Every file.
-FILES = tuple(name for names in _MAKERS for name in names)
+FILES = tuple(name for group in _GROUPS for name in group.names)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
+
 from fraud_filter.compose import env_file, secrets
 from fraud_filter.compose.stack import Stack
 from fraud_filter.config import env_name
@@ -24,7 +26,9 @@ def switch(stack: Stack, *, secure: bool) -> None:
 
 
 def prepare(stack: Stack) -> None:
-    """Makes missing secrets of a secure stack, and writes into `.env` where they are; does nothing for the other.
+    """Makes secrets of a secure stack that are missing or end soon, and writes into `.env` where they are.
+
+    Does nothing for the other stack.
 
     Raises:
         UsageError: they can't be made.
@@ -32,7 +36,7 @@ def prepare(stack: Stack) -> None:
     if not stack.secure:
         return
     directory = Path(stack.values.get(_DIRECTORY) or stack.env.parent / ".secrets").absolute()
-    version = secrets.make(directory)
+    version = secrets.make(directory, click.echo)
     for name, value in {_DIRECTORY: str(directory), _VERSION: version, **_access(directory)}.items():
         if stack.values.get(name) != value:
             stack.change(name, value)

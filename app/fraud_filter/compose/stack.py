@@ -12,7 +12,7 @@ import yaml
 from docker.models.containers import Container
 
 from fraud_filter.compose import engine, env_file
-from fraud_filter.config import HOME
+from fraud_filter.config import HOME, Settings, check_env_file, env_name
 from fraud_filter.errors import UsageError
 
 _PROJECT = "com.docker.compose.project"
@@ -77,13 +77,14 @@ class Stack:
         """The project that an environment file describes; with `make` the file is made when it is not there.
 
         Raises:
-            UsageError: no engine answers, or there is no such file.
+            UsageError: no engine answers, there is no such file, or it may not be believed.
         """
         client = engine.connect()
         if not env.exists():
             if not make:
                 raise UsageError(f"the stack was never started: there is no {env}; `make up` makes it")
             env_file.make(env)
+        check_env_file(env)
         values = {name: os.environ.get(name, value) for name, value in env_file.read(env).items()}
         return cls(client, env, values, [name for name in values.get(_PROFILES, "").split(",") if name], overlays)
 
@@ -120,14 +121,21 @@ class Stack:
 
     def command(self, *words: str) -> list[str]:
         """`docker compose ...` of this project."""
-        paths = (*env_file.compose_files(self.values), *self.overlays)
-        files = [word for path in paths for word in ("--file", str(path))]
+        files = [word for path in self._files() for word in ("--file", str(path))]
         project = ("--project-directory", str(HOME), "--env-file", str(self.env), "--project-name", self.name)
         return ["docker", "compose", *project, *files, *words]
 
+    def _files(self) -> tuple[Path, ...]:
+        return (*env_file.compose_files(self.values), *self.overlays)
+
     def environment(self) -> dict[str, str]:
-        """What `docker compose` gets as its environment: the values in force, and the profiles of this run."""
-        return {**os.environ, **self.values, _PROFILES: ",".join(self.profiles)}
+        """What `docker compose` gets as its environment: the stack's settings in force, and the profiles of this run.
+
+        Of the file nothing else: a PATH there would say which `docker` is run, and DOCKER_HOST for whom.
+        """
+        known = {*env_file.variables(self._files()), *map(env_name, Settings.model_fields)}
+        values = {name: value for name, value in self.values.items() if name in known}
+        return {**os.environ, **values, _PROFILES: ",".join(self.profiles)}
 
     def compose(self, *words: str, timeout_s: float | None = None) -> subprocess.CompletedProcess[str]:
         """Runs it to its end; both outputs are captured."""

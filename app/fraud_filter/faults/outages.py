@@ -8,8 +8,8 @@ from fraud_filter.faults.effect import Effect
 from fraud_filter.faults.stage import BROKER, WORKER, Stage
 
 OUTAGE_S = 20.0
-#: A network of `overlay.yml`.
-_NETWORK = "worker-to-broker"
+#: By which the worker reaches the broker, and nothing else that it needs.
+_NETWORK = "kafka"
 
 
 def stop_broker(stage: Stage) -> Effect:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -31,8 +32,10 @@ class Prometheus:
         UsageError: it is no such URL.
     """
 
-    def __init__(self, url: str, timeout_s: float = 30.0) -> None:
+    def __init__(self, url: str, timeout_s: float = 30.0, authority: Path | None = None) -> None:
+        """`authority`: PEM file with the authority of its certificate; None: those that this machine trusts."""
         self._timeout_s = timeout_s
+        self._verify = str(authority) if authority else True
         try:
             parts = urlsplit(url.rstrip("/"))
             complete = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -73,14 +76,18 @@ class Prometheus:
     def _ask(self, call: str, **parameters: str) -> list[Any]:
         try:
             answer = requests.get(
-                f"{self.address}/api/v1/{call}", params=parameters, auth=self._login, timeout=self._timeout_s
+                f"{self.address}/api/v1/{call}",
+                params=parameters,
+                auth=self._login,
+                timeout=self._timeout_s,
+                verify=self._verify,
             )
         except requests.ReadTimeout:
             raise FraudFilterError(
                 f"Prometheus at {self.address} took longer than {self._timeout_s:g} s for {parameters['query']}: "
                 "give a shorter --since"
             ) from None
-        except requests.RequestException as error:
+        except OSError as error:  # requests' own errors are such; so is a missing file with the authority
             raise UsageError(
                 f"argument --prometheus: no Prometheus answered at {self.address} ({_reason(error)}): "
                 "start the stack with make up, or give another address"
