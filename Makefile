@@ -1,7 +1,7 @@
 # Entry points; `make` lists them. What they do is in fraud-filter (app/fraud_filter) and in the scripts called here.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench bench-compare bench-flink experiment transitions backlog faults soak stack up down status report logs switch audit base test test-unit test-embedded test-integration lint fmt lock dashboards doctor clean
+.PHONY: help demo bench bench-compare bench-flink experiment transitions backlog faults soak stack up down status report logs switch audit base test test-unit test-untimed test-timed test-embedded test-integration lint fmt lock dashboards doctor clean sbom scan
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -74,10 +74,14 @@ SIDE_BY_SIDE := --dist worksteal --numprocesses
 # Tests that judge times: fewer at a time, and one that took too long beside another has to hold alone.
 TIMED = $(BIN)/pytest tests/embedded -m timed $(SIDE_BY_SIDE) 2 || $(BIN)/pytest tests/embedded -m timed --last-failed
 
-test: $(READY) ## Run all tests
+test: $(READY) ## Run all tests; each part runs though an earlier one failed
+	@$(MAKE) --keep-going --no-print-directory --jobs=1 test-untimed test-timed test-integration
+
+test-untimed: $(READY) ## Run the tests without Docker that judge no times
 	$(BIN)/pytest tests/unit tests/embedded -m "not timed" $(SIDE_BY_SIDE) 3
+
+test-timed: $(READY) ## Run the tests that judge times
 	$(TIMED)
-	$(BIN)/pytest tests/integration
 
 test-unit: $(READY) ## Run the tests that need neither Kafka nor Spark
 	$(BIN)/pytest tests/unit $(SIDE_BY_SIDE) 3
@@ -102,12 +106,18 @@ dashboards: $(READY) ## Write Grafana's dashboards anew from monitoring/grafana/
 lock: $(READY) ## Pin Python packages and jars anew, with checksums
 	app/lock
 
+sbom: $(READY) ## Write sbom/, a CycloneDX bill of materials of each image that `make up` builds
+	$(BIN)/python -m fraud_filter.compose.sbom
+
+scan: $(READY) ## Report known holes in what is locked and, after make sbom, in what the images hold
+	@.ci/scan
+
 doctor: ## Say what this machine has and what it lacks
 	@app/doctor
 
 clean: ## Remove the stack with its data, the virtual environment, caches and reports
 	@! docker info >/dev/null 2>&1 || [ ! -e .env ] || docker compose --profile grafana down --volumes --remove-orphans
-	rm -rf .venv .venv-flink .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse demo-report.html demo-report.json report.html transitions.json backlog.json bench-report.html bench-report.json bench-*.png experiment.json faults.json soak.json
+	rm -rf .venv .venv-flink .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist sbom spark-warehouse demo-report.html demo-report.json report.html transitions.json backlog.json bench-report.html bench-report.json bench-*.png experiment.json faults.json soak.json
 	find app tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(READY): requirements.lock app/bootstrap
@@ -115,5 +125,5 @@ $(READY): requirements.lock app/bootstrap
 
 $(FLINK_READY): $(READY) $(FLINK_LOCK)
 	$(BIN)/uv venv --quiet --clear --python 3.11 .venv-flink
-	$(BIN)/uv pip install --python .venv-flink --require-hashes --requirement $(FLINK_LOCK)
-	touch $@
+	app/locked setuptools | $(BIN)/uv pip install --quiet --python .venv-flink --require-hashes --requirement -
+	$(BIN)/uv pip install --python .venv-flink --require-hashes --no-build-isolation --requirement $(FLINK_LOCK) && touch $@

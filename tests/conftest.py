@@ -17,6 +17,20 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
+def compose() -> None:
+    """Docker's Compose; it may be without an engine."""
+    try:
+        asked = subprocess.run(
+            ["docker", "compose", "version"], capture_output=True, text=True, check=False, timeout=60
+        )
+    except FileNotFoundError:
+        pytest.skip("there is no docker command on this machine")
+    if asked.returncode:
+        said = (asked.stderr.strip() or f"exit code {asked.returncode}").splitlines()[0]
+        pytest.skip(f"the docker command of this machine has no Compose: {said}")
+
+
+@pytest.fixture(scope="session")
 def promtool() -> str:
     """Prometheus' own linter, which `make lint` uses too."""
     program = Path(__file__).parent.parent / ".ci/promtool"

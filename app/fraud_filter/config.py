@@ -18,8 +18,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, Validati
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from fraud_filter.errors import UsageError
+from fraud_filter.secret_names import is_secret, masked, own_expression
 
 ENV_PREFIX = "FRAUD_"
+_ENV_FILE = "FRAUD_ENV_FILE"
+_DEFAULT = ".env"
 
 #: The checkout (or the installed tree) that holds `app/rules.yml`, `app/payment.ddl`, `kafka/` and `spark/`.
 HOME = Path(__file__).resolve().parents[2]
@@ -31,6 +34,7 @@ SinkName = Literal["kafka", "console", "memory"]
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _SERVERS = re.compile(r"[^\s,:]+:\d{1,5}(,[^\s,:]+:\d{1,5})*")
 _DURATION = re.compile(r"(\d+) (millisecond|second|minute|hour)s?")
+_ISOLATION = "kafka.isolation.level"
 _UNIT_S = {"millisecond": 0.001, "second": 1, "minute": 60, "hour": 3600}
 
 
@@ -66,6 +70,12 @@ def _options(value: object) -> object:
         return json.loads(value)
     except (ValueError, RecursionError):
         raise ValueError('expected a JSON object, such as {"key": "value"}') from None
+
+
+def _source_options(options: dict[str, str]) -> dict[str, str]:
+    if any(name.lower() == _ISOLATION for name in options):
+        raise ValueError(f"{_ISOLATION} is the setting kafka_isolation_level, which all our clients follow")
+    return options
 
 
 Topic = Annotated[str, AfterValidator(_topic)]
@@ -106,6 +116,10 @@ class Settings(BaseSettings):
     starting_offsets: str = Field(
         "earliest",
         description="where a query without a checkpoint starts: earliest, latest, or Spark's JSON of offsets",
+    )
+    kafka_isolation_level: Literal["read_committed", "read_uncommitted"] = Field(
+        "read_committed",
+        description="read_uncommitted decides on payments of open and aborted transactions, too",
     )
     fail_on_data_loss: bool = Field(True, description="stop when unread records were removed from the topic")
     kafka_timeout_s: float = Field(10, gt=0, le=300, description="seconds to wait for a broker's answer")
@@ -163,7 +177,7 @@ class Settings(BaseSettings):
         description="most bytes of key and value of a payment; a larger one is rejected without them",
     )
     linger_ms: int = Field(0, ge=0, description="kafka.linger.ms of the sink")
-    kafka_source_options: Options = Field(
+    kafka_source_options: Annotated[Options, AfterValidator(_source_options)] = Field(
         default_factory=dict, description='further source options, as JSON: {"kafka.max.poll.records": "1000"}'
     )
     kafka_sink_options: Options = Field(
@@ -203,6 +217,22 @@ class Settings(BaseSettings):
     generator_port: int = Field(0, ge=0, le=65535, description="port of the generator's /metrics; 0 serves none")
     probe_port: int = Field(9401, ge=0, le=65535, description="port of the probe's /metrics; 0 takes a free one")
 
+    def shown(self) -> dict[str, Any]:
+        """The values by setting, as JSON has them, without secrets."""
+        own = own_expression(self.spark_conf)
+        values = self.model_dump(mode="json")
+        return {name: masked(value, own) if isinstance(value, dict) else value for name, value in values.items()}
+
+    def secret_spark_conf(self) -> dict[str, str]:
+        """The settings of `spark_conf` that are no one else's to see."""
+        own = own_expression(self.spark_conf)
+        return {name: value for name, value in self.spark_conf.items() if is_secret(name, own)}
+
+    def __repr__(self) -> str:
+        return f"Settings({self.shown()})"
+
+    __str__ = __repr__
+
     @property
     def checkpoint_is_local(self) -> bool:
         """Whether the checkpoint lies on a local file system, as far as that is known without asking Hadoop."""
@@ -238,16 +268,30 @@ def env_name(setting: str) -> str:
 
 def default_env_file() -> Path:
     """The file that settings are read from besides the environment."""
-    return Path(os.environ.get("FRAUD_ENV_FILE", ".env"))
+    return Path(os.environ.get(_ENV_FILE, _DEFAULT))
+
+
+def check_env_file(file: Path) -> None:
+    """Checks that a file of settings may be believed; says what could run code in one that the user did not name.
+
+    Raises:
+        UsageError: it may not.
+    """
+    from fraud_filter import env_trust  # here: images are built with this module, and without what that one needs
+
+    is_unnamed = _ENV_FILE not in os.environ and file.resolve() == Path(_DEFAULT).resolve()
+    env_trust.check(file, named=not is_unnamed, home=HOME)
 
 
 def load(overrides: dict[str, Any] | None = None, env_file: Path | None = None) -> Settings:
     """Reads the environment and `.env` (or `env_file`); `overrides` (the command line, by setting name) win.
 
     Raises:
-        UsageError: a value is not accepted; the message names each setting, its value and what to give instead.
+        UsageError: a value is not accepted; the message names each setting, its value and what to give instead. Or
+            the file is not to be believed (`env_trust`).
     """
     file = env_file or default_env_file()
+    check_env_file(file)
     try:
         return Settings(_env_file=file, **(overrides or {}))  # type: ignore[call-arg]
     except ValidationError as error:
@@ -261,7 +305,7 @@ def _explain(detail: Any) -> str:
     name = str(detail["loc"][0]) if detail["loc"] else "configuration"
     setting = next((known for known in Settings.model_fields if name in (known, env_name(known))), name)
     reason = str(detail["msg"]).removeprefix("Value error, ")
-    return (
-        f"setting {setting} (--{setting.replace('_', '-')}, {env_name(setting)}): "
-        f"{detail.get('input')!r} is not accepted: {reason}"
-    )
+    # Options may hold secrets, and where their text is no JSON nobody knows which part of it is one.
+    options = setting in Settings.model_fields and Settings.model_fields[setting].annotation == dict[str, str]
+    given = "the text given" if options else repr(detail.get("input"))
+    return f"setting {setting} (--{setting.replace('_', '-')}, {env_name(setting)}): {given} is not accepted: {reason}"

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from pydantic import SecretStr
 
 from fraud_filter import config
+from fraud_filter.cli.main import cli
 from fraud_filter.errors import UsageError
 
 
@@ -56,6 +59,7 @@ def test_options_given_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
         ("linger_ms", "many", "integer"),
         ("probe_port", "70000", "65535"),
         ("kafka_timeout_s", "0", "greater than 0"),
+        ("kafka_isolation_level", "committed", "'read_committed' or 'read_uncommitted'"),
     ],
 )
 def test_a_bad_value_is_named_with_setting_and_remedy(setting: str, value: str, said: str) -> None:
@@ -69,10 +73,24 @@ def test_a_bad_value_is_named_with_setting_and_remedy(setting: str, value: str, 
     assert "\n" not in message
 
 
+def test_the_isolation_level_is_a_setting_and_no_option() -> None:
+    """The options' own text may hold secrets, and is not repeated."""
+    with pytest.raises(UsageError, match=r"setting kafka_source_options .* setting kafka_isolation_level"):
+        config.load({"kafka_source_options": '{"kafka.Isolation.level": "read_committed"}'})
+
+
 def test_json_that_is_none_names_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FRAUD_SPARK_CONF", "memory=2g")
-    with pytest.raises(UsageError, match=r"spark_conf.*FRAUD_SPARK_CONF.*'memory=2g'.*JSON"):
+    with pytest.raises(UsageError, match=r"spark_conf.*FRAUD_SPARK_CONF.*JSON"):
         config.load()
+
+
+@pytest.mark.parametrize("setting", ["spark_conf", "kafka_source_options", "kafka_sink_options"])
+@pytest.mark.parametrize("text", ['{"spark.x.password": "hunter2"', '{"spark.x.password": ["hunter2"]}', '"hunter2"'])
+def test_options_that_are_refused_are_not_repeated(setting: str, text: str) -> None:
+    with pytest.raises(UsageError, match=f"setting {setting} .*the text given is not accepted") as refused:
+        config.load({setting: text})
+    assert "hunter2" not in str(refused.value)
 
 
 def test_secrets_are_masked_when_dumped() -> None:
@@ -80,3 +98,35 @@ def test_secrets_are_masked_when_dumped() -> None:
     assert isinstance(settings.kafka_sasl_password, SecretStr)
     assert "hunter2" not in settings.model_dump_json()
     assert "hunter2" not in repr(settings)
+
+
+SECRET_OPTIONS = (
+    *("spark.hadoop.fs.s3a.secret.key", "spark.hadoop.fs.s3a.access.key", "spark.ssl.keyPassword", "spark.my.Token"),
+    *("kafka.sasl.jaas.config", "kafka.ssl.keystore.key", "kafka.ssl.truststore.certificates", "sasl.jaas.config"),
+    *("kafka.ssl.key.password", "spark.authenticate.secret", "kafka.ssl.keystore.certificate.chain"),
+)
+
+
+def test_secrets_among_options_are_masked() -> None:
+    options = dict.fromkeys(SECRET_OPTIONS, "hunter2") | {"spark.executor.memory": "2g"}
+    given = {name: json.dumps(options) for name in ("spark_conf", "kafka_source_options", "kafka_sink_options")}
+    settings = config.load(given)
+    for name in given:
+        shown = settings.shown()[name]
+        assert {shown[option] for option in SECRET_OPTIONS} == {"**********"}
+        assert shown["spark.executor.memory"] == "2g"
+        assert getattr(settings, name)["spark.my.Token"] == "hunter2"
+    assert "hunter2" not in repr(settings) + str(settings)
+    assert set(settings.secret_spark_conf()) == set(SECRET_OPTIONS)
+    printed = CliRunner().invoke(cli, ["config", "--spark-conf", given["spark_conf"]])
+    assert printed.exit_code == 0
+    assert "hunter2" not in printed.output
+    assert '"spark.executor.memory": "2g"' in printed.output
+
+
+def test_ones_own_redaction_adds_to_spark_s() -> None:
+    conf = {"spark.redaction.regex": "(?i)pin[.]code", "spark.x.PIN.code": "hunter2", "spark.x.password": "hunter3"}
+    assert set(config.load({"spark_conf": json.dumps(conf)}).secret_spark_conf()) == {
+        "spark.x.PIN.code",
+        "spark.x.password",
+    }

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,56 @@ def test_no_recipe_is_longer_than_three_lines() -> None:
         length = length + 1 if line.startswith("\t") else 0
         longest = line if length > 3 else longest
     assert longest == ""
+
+
+def _program(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize("failing", ["not timed", "-m timed", "integration"])
+def test_each_part_of_the_tests_runs_though_another_failed(tmp_path: Path, failing: str) -> None:
+    _program(tmp_path / "pytest", f'echo "$*" >>{tmp_path}/ran\ncase "$*" in *"{failing}"*) exit 1; esac')
+    command = ["make", "-C", str(HOME), "test", f"BIN={tmp_path}", f"READY={MAKEFILE}"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 2
+    ran = (tmp_path / "ran").read_text()
+    assert [part in ran for part in ("tests/unit", "-m not timed", "-m timed", "tests/integration")] == [True] * 4
+
+
+def test_all_parts_together_are_done_without_a_failure(tmp_path: Path) -> None:
+    _program(tmp_path / "pytest", "exit 0")
+    assert "test-integration" not in make("test", f"BIN={tmp_path}", f"READY={MAKEFILE}")
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo \"docker: 'compose' is not a docker command.\" >&2; exit 1", "has no Compose: docker: 'compose' is not"),
+        ("exit 125", "has no Compose: exit code 125"),
+        (None, "there is no docker command on this machine"),
+    ],
+)
+def test_tests_that_need_compose_are_skipped_without_it(tmp_path: Path, script: str | None, said: str) -> None:
+    if script:
+        _program(tmp_path / "docker", script)
+    tests = (
+        "test_compose.py::test_compose_accepts_the_file",
+        "test_compose_secure.py::test_compose_makes_one_of_both_files",
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-rs",
+        "-p",
+        "no:cacheprovider",
+        *(f"tests/unit/{test}" for test in tests),
+    ]
+    done = subprocess.run(
+        command, cwd=HOME, env={**os.environ, "PATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert "2 skipped" in done.stdout, done.stdout
+    assert said in " ".join(done.stdout.split())
 
 
 def test_demo_without_variables_has_no_options() -> None:
@@ -129,7 +180,7 @@ def test_root_installs_the_missing_venv(tmp_path: Path) -> None:
     assert "update -qq\ninstall -y -qq --no-install-recommends python3.11-venv\n" in calls
 
 
-@pytest.mark.parametrize("script", ["app/bootstrap", "app/lock", "app/doctor", ".ci/run", ".ci/lint"])
+@pytest.mark.parametrize("script", ["app/bootstrap", "app/lock", "app/doctor", ".ci/run", ".ci/lint", ".ci/scan"])
 def test_scripts_can_be_run_and_stop_at_the_first_error(script: str) -> None:
     path = HOME / script
     assert os.access(path, os.X_OK)

@@ -15,7 +15,7 @@ from fraud_filter.config import Settings, env_name
 @settings_options()
 def command(settings: Settings, as_json: bool) -> None:
     """Print the effective configuration, secrets masked."""
-    values = settings.model_dump(mode="json")
+    values = settings.shown()
     if as_json:
         click.echo(json.dumps(values, indent=2))
         return

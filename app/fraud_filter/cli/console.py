@@ -11,6 +11,6 @@ if TYPE_CHECKING:
 
 def open_console(log_width: int) -> Console:
     """The standard output, as wide as the terminal; `log_width` columns where it is none, such as a log."""
-    from rich.console import Console
+    from fraud_filter.console import PrintableConsole
 
-    return Console(highlight=False, width=None if sys.stdout.isatty() else log_width)
+    return PrintableConsole(width=None if sys.stdout.isatty() else log_width)

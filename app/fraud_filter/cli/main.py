@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import io
+import logging
 import sys
+import traceback
+from types import TracebackType
 
 import click
 
 import fraud_filter
 from fraud_filter.errors import EXIT_USAGE, FraudFilterError
+from fraud_filter.terminal import PrintableFormatter, printable_lines
 
 #: verb -> (module below fraud_filter.cli, one line for --help). Modules are imported when their verb is called.
 VERBS = {
@@ -70,14 +75,24 @@ def cli() -> None:
 
 def main() -> None:
     """Runs the program and exits with the verb's code."""
+    sys.excepthook = _show_defect
+    if logging.lastResort:  # what verbs without logs of their own warn of
+        logging.lastResort.setFormatter(PrintableFormatter())
     try:
         code = cli.main(standalone_mode=False)
     except FraudFilterError as error:
-        click.echo(f"fraud-filter: {error}", err=True)
+        click.echo(printable_lines(f"fraud-filter: {error}"), err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        click.echo(printable_lines(shown.getvalue()), err=True, nl=False)
         sys.exit(EXIT_USAGE)
     except click.Abort:
         sys.exit(130)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _show_defect(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A stack trace as Python's own, whatever its message quotes."""
+    click.echo(printable_lines("".join(traceback.format_exception(kind, error, trace))), err=True, nl=False)

@@ -35,6 +35,7 @@ from fraud_filter.config import Settings
         "query_name",
         "kafka_bootstrap_servers",
         "kafka_timeout_s",
+        "kafka_isolation_level",
         "input_topic",
         "flagged_topic",
         "rejected_topic",
