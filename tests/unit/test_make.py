@@ -49,6 +49,12 @@ def test_no_recipe_is_longer_than_three_lines() -> None:
     assert longest == ""
 
 
+def _ready(tmp_path: Path) -> str:
+    """make's word for a set-up that is done: a file newer than all that it is made from."""
+    (tmp_path / "ready").touch()
+    return f"READY={tmp_path}/ready"
+
+
 def _program(path: Path, script: str) -> None:
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
@@ -57,7 +63,7 @@ def _program(path: Path, script: str) -> None:
 @pytest.mark.parametrize("failing", ["not timed", "-m timed", "integration"])
 def test_each_part_of_the_tests_runs_though_another_failed(tmp_path: Path, failing: str) -> None:
     _program(tmp_path / "pytest", f'echo "$*" >>{tmp_path}/ran\ncase "$*" in *"{failing}"*) exit 1; esac')
-    command = ["make", "-C", str(HOME), "test", f"BIN={tmp_path}", f"READY={MAKEFILE}"]
+    command = ["make", "-C", str(HOME), "test", f"BIN={tmp_path}", _ready(tmp_path)]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 2
     ran = (tmp_path / "ran").read_text()
     assert [part in ran for part in ("tests/unit", "-m not timed", "-m timed", "tests/integration")] == [True] * 4
@@ -65,7 +71,7 @@ def test_each_part_of_the_tests_runs_though_another_failed(tmp_path: Path, faili
 
 def test_all_parts_together_are_done_without_a_failure(tmp_path: Path) -> None:
     _program(tmp_path / "pytest", "exit 0")
-    assert "test-integration" not in make("test", f"BIN={tmp_path}", f"READY={MAKEFILE}")
+    assert "test-integration" not in make("test", f"BIN={tmp_path}", _ready(tmp_path))
 
 
 @pytest.mark.parametrize(
