@@ -18,8 +18,8 @@ from fraud_filter.schema import PaymentSchema
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-#: A name that follows itself in a sorted list with NUL between the names.
-_REPEATED = r"(?:^|\x00)([^\x00]*+)\x00\1(?:\x00|$)"
+#: A name that follows itself in a sorted list of names, each behind ": ", with NUL between them.
+_REPEATED = r"(?:^|\x00)(: [^\x00]*+)\x00\1(?:\x00|$)"
 _LONGEST_NAME = 100
 
 
@@ -37,39 +37,40 @@ class JsonCheck:
         self._tree = unique.all_digits().tree(text) if self._decimals else self._unique
 
     def columns(self) -> tuple[Column, Column]:
-        """`_text`, the text if it fits, null otherwise; and `_is_unfit`, whether it is there and does not.
+        """`_text`, the text if it fits, null otherwise; and `_flaw`, why it does not, as a reject reason, or null.
 
         A text fits that is blank, or one JSON value, all names unique, with decimals that can be read.
         """
         endless = (self._is_endless(name) for name in self._decimals)
         bounded = reduce(lambda one, other: one & ~other, endless, self._tree.isNotNull())
-        fits = F.coalesce(bounded, F.lit(False))
-        return F.when(fits, self._text).alias("_text"), (~fits & self._text.isNotNull()).alias("_is_unfit")
+        fits = F.coalesce(bounded, F.lit(False)) | self._text.isNull()
+        return F.when(fits, self._text).alias("_text"), F.when(~fits, self._why()).alias("_flaw")
 
-    def flaw(self) -> Column:
-        """Why a text does not fit, as a reject reason."""
-        return (
+    def _why(self) -> Column:
+        why = (
             F.when(~F.coalesce(is_object(self._first), F.lit(False)), F.lit(layout.REASON_MALFORMED))
             .when(self._only.isNull(), F.lit(layout.REASON_TRAILING))
             .when(self._unique.isNull(), _with_detail(layout.REASON_DUPLICATE, self._repeated_name()))
-            .otherwise(_with_detail(layout.REASON_WRONG_TYPE, self._endless_names()))
         )
+        return why.otherwise(_with_detail(layout.REASON_WRONG_TYPE, self._endless_names())) if self._decimals else why
 
     def _is_endless(self, name: str) -> Column:
         text = member_text(self._tree, name)
         return (F.length(text) > layout.LONGEST_DECIMAL) | text.rlike(layout.ENDLESS_EXPONENT)
 
     def _endless_names(self) -> Column:
-        """Empty where no tree was made for a number that no Java decimal can hold."""
+        """Null where no tree was made for a number that no Java decimal can hold."""
         names = (F.when(self._is_endless(name), F.lit(name)) for name in self._decimals)
-        return F.concat_ws(",", *names)
+        return F.concat(F.lit(": "), F.nullif(F.concat_ws(",", *names), F.lit("")))
 
     def _repeated_name(self) -> Column:
         """Of the object itself; empty for names that repeat in an object within it, or are not in double quotes."""
-        names = F.array_join(F.sort_array(F.json_object_keys(self._text)), "\0")
-        name = F.regexp_extract(names, _REPEATED, 1).substr(1, _LONGEST_NAME)
+        sorted_names = F.sort_array(F.json_object_keys(self._text))
+        names = F.concat(F.lit(": "), F.array_join(sorted_names, "\0: "))
+        name = F.regexp_extract(names, _REPEATED, 1).substr(1, len(": ") + _LONGEST_NAME)
         return F.regexp_replace(name, r"\p{Cntrl}", "?")
 
 
 def _with_detail(reason: str, detail: Column) -> Column:
-    return F.concat_ws(": ", F.lit(reason), F.nullif(detail, F.lit("")))
+    """`detail` begins with ": ", or is empty or null."""
+    return F.concat_ws("", F.lit(reason), detail)

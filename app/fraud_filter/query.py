@@ -41,12 +41,12 @@ def decide(records: DataFrame, schema: PaymentSchema, rules: RuleSet, settings: 
     """
     judged = judge(_bounded(records, settings.max_record_bytes), schema, rules)
     reason = F.when(F.col("_too_large"), F.lit(layout.REASON_TOO_LARGE)).otherwise(F.col("_reason"))
-    is_rejected = F.col("_is_rejected")
+    is_rejected, rejected = F.col("_is_rejected"), F.array(_header(layout.HEADER_REASON, reason))
     return judged.where(is_rejected | F.col("_is_flagged")).select(
         F.col("_key").alias("key"),
         F.when(is_rejected, F.col("_value")).otherwise(_flagged_json(schema).cast("binary")).alias("value"),
         F.when(is_rejected, F.lit(settings.rejected_topic)).otherwise(F.lit(settings.flagged_topic)).alias("topic"),
-        F.when(is_rejected, _headers(reason)).otherwise(_headers(None)).alias("headers"),
+        F.concat(_source_headers(), F.when(is_rejected, rejected).otherwise(F.array())).alias("headers"),
     )
 
 
@@ -76,10 +76,10 @@ def judge(records: DataFrame, schema: PaymentSchema, rules: RuleSet) -> DataFram
     parsed = parsed.select("*", _parse(f"{schema.ddl}, `{_CORRUPT}` STRING").alias("_payment"))
     parsed = parsed.select("*", _parse_again(schema).alias("_texts")).select("*", _wrong().alias("_wrong"))
     payment = (F.col(f"_payment.`{field.name}`").alias(field.name) for field in schema.fields)
-    named = parsed.select(*records.columns, "_is_unfit", "_payment", "_wrong", *payment)
+    named = parsed.select(*records.columns, "_flaw", "_payment", "_wrong", *payment)
     # These and each group of rules stand twice in one projection: a common subexpression, for which Spark generates a
     # method of its own. Java's compiler leaves longer methods alone than some eight rules make.
-    reasons, matched = _given_names(_reject_reason(schema, check)), _matched_rules(rules)
+    reasons, matched = _given_names(_reject_reason(schema)), _matched_rules(rules)
     is_flagged = reduce(lambda one, other: one | other, (F.size(group) > 0 for group in matched))
     return named.select(
         "*",
@@ -112,14 +112,14 @@ def _wrong() -> Column:
     return F.when(F.col("_texts").isNotNull(), _names(F.array_except(_given("_texts"), _given("_payment"))))
 
 
-def _reject_reason(schema: PaymentSchema, check: JsonCheck) -> Column:
+def _reject_reason(schema: PaymentSchema) -> Column:
     """Why a record can't be judged, or null."""
     required = F.array(*map(F.lit, schema.required)).cast("ARRAY<STRING>")
     missing = _names(F.array_except(required, _given("_payment")))
     absent = (F.col(f"_payment.`{name}`").isNull() for name in schema.required)
     is_missing = reduce(lambda one, other: one | other, absent, F.lit(False))
     return (
-        F.when(F.col("_is_unfit"), check.flaw())
+        F.when(F.col("_flaw").isNotNull(), F.col("_flaw"))
         .when(F.col("_payment").isNull(), F.lit(layout.REASON_EMPTY))
         .when(
             F.col(f"_payment.{_CORRUPT}").isNotNull(),
@@ -160,7 +160,7 @@ def _flagged_json(schema: PaymentSchema) -> Column:
     return F.to_json(payment, {"timestampFormat": _TIMESTAMP_FORMAT})
 
 
-def _headers(reason: Column | None) -> Column:
+def _source_headers() -> Column:
     """Where the payment was read, as Kafka headers; the timestamp in milliseconds since 1970."""
     texts = {
         layout.HEADER_TOPIC: F.col("_topic"),
@@ -168,8 +168,8 @@ def _headers(reason: Column | None) -> Column:
         layout.HEADER_OFFSET: F.col("_offset").cast("string"),
         layout.HEADER_TIMESTAMP: F.unix_millis("_timestamp").cast("string"),
     }
-    if reason is not None:
-        texts[layout.HEADER_REASON] = reason
-    return F.array(
-        *(F.struct(F.lit(key).alias("key"), text.cast("binary").alias("value")) for key, text in texts.items())
-    )
+    return F.array(*(_header(key, text) for key, text in texts.items()))
+
+
+def _header(key: str, text: Column) -> Column:
+    return F.struct(F.lit(key).alias("key"), text.cast("binary").alias("value"))
