@@ -105,6 +105,12 @@ class Settings(BaseSettings):
     checkpoint: str = Field(
         "checkpoint", min_length=1, description="checkpoint location, on any Hadoop file system (a path or a URI)"
     )
+    checkpoint_lock_timeout_s: float = Field(
+        30,
+        ge=6,
+        le=120,
+        description="checkpoint not on a local disk: seconds after which the brokers count its filter as gone",
+    )
 
     # -- Kafka
     kafka_bootstrap_servers: Annotated[str, AfterValidator(_servers)] = Field(
@@ -246,10 +252,9 @@ class Settings(BaseSettings):
 
         `#` and `?` are letters of a name to Hadoop, whose paths have neither query nor fragment.
         """
-        scheme = urlsplit(self.checkpoint).scheme
-        if scheme not in ("", "file"):
+        if not self.checkpoint_is_local:
             return None
-        path = self.checkpoint.removeprefix("file:") if scheme else self.checkpoint
+        path = self.checkpoint.removeprefix("file:")
         return Path("/" + path[2:].partition("/")[2] if path.startswith("//") else path)
 
 

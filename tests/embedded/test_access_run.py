@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,9 +30,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from fraud_filter.access import ACCESS_FILE
+from fraud_filter.checkpoint.group_lock import GroupLock
 from fraud_filter.compose import secrets
 from fraud_filter.config import Settings, env_name
 from fraud_filter.embedded.workspace import Workspace
+from fraud_filter.errors import UsageError
 from fraud_filter.kafka_client import librdkafka_config
 from secured_broker import SecuredBroker
 
@@ -160,6 +164,19 @@ def test_a_connection_that_is_open_can_do_nothing_any_more(place: Place) -> None
     assert write() == ""
     assert place.access("--only-declared").returncode == 0
     assert "authorization failed" in write().lower()
+
+
+def test_the_filter_alone_may_lock_a_checkpoint_that_is_on_no_local_disk(place: Place) -> None:
+    assert place.access("--only-declared").returncode == 0
+    with subprocess.Popen(["sleep", "100"]) as java:
+        files: Any = SimpleNamespace(pid=java.pid, qualified="hdfs://names:8020/checkpoint")
+        with closing(GroupLock(place.broker.user("kafka-filter"), "filter", "setting checkpoint")) as lock:
+            lock.hold(files)
+            assert lock.lost == ""
+        refused = r"Kafka's user 'kafka-probe' lacks READ on the groups fraud-filter-lock-\*; give it that right"
+        with pytest.raises(UsageError, match=refused):
+            GroupLock(place.broker.user("kafka-probe"), "filter", "setting checkpoint").hold(files)
+        java.kill()
 
 
 def test_rights_of_everybody_go(place: Place) -> None:

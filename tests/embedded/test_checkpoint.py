@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -19,11 +20,13 @@ import pytest
 from fraud_filter.checkpoint.entries import BrokenEntryError
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
 from fraud_filter.checkpoint.kept import INPUT, Input, Loss, add_losses, read_input, read_losses, write_input
+from fraud_filter.checkpoint.lock import NAME, checkpoint_lock
 from fraud_filter.checkpoint.plan import plan_repair
 from fraud_filter.checkpoint.reading import read_contents
 from fraud_filter.checkpoint.repair import repair
-from fraud_filter.config import ModeName
+from fraud_filter.config import ModeName, load
 from fraud_filter.errors import UsageError
+from running import until
 
 RECORDED = Path(__file__).parents[1] / "data" / "checkpoints"
 MODES = get_args(ModeName)
@@ -187,6 +190,33 @@ def test_inspect_and_repair_on_the_command_line(checkpoint: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "real-time mode can start from it now; the old logs are in" in done.stdout
     assert "nothing to repair" in call("repair", checkpoint, "--to", "real-time").stdout
+
+
+def test_a_repair_and_a_filter_keep_each_other_out(checkpoint: Path) -> None:
+    """Whoever holds the lock, here this process in their place; reading needs none."""
+    settings = load({"checkpoint": str(checkpoint)})
+    before = logs(checkpoint)
+    with checkpoint_lock(settings):
+        refused = call("repair", checkpoint)
+        assert call("inspect", checkpoint).returncode == 0
+    assert refused.returncode == 2
+    (message,) = refused.stderr.splitlines()
+    assert f"argument PATH: a filter (process {os.getpid()}) works on" in message
+    assert logs(checkpoint) == before
+    with checkpoint_lock(settings, "repair"), pytest.raises(UsageError, match=r"a repair \(process \d+\) works on"):
+        checkpoint_lock(settings).__enter__()
+    assert call("repair", checkpoint).returncode == 0
+
+
+def test_a_repair_holds_the_lock_while_it_works(checkpoint: Path) -> None:
+    argv = [sys.executable, "-m", "fraud_filter", "checkpoint", "repair", str(checkpoint)]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as program:
+        ours = f"repair (process {program.pid})"
+        until(lambda: (checkpoint / NAME).exists() and ours in (checkpoint / NAME).read_text(), "the lock")
+        with pytest.raises(UsageError) as refused, checkpoint_lock(load({"checkpoint": str(checkpoint)})):
+            pass
+        assert program.wait(60) == 0
+    assert f"a {ours} works on" in str(refused.value)
 
 
 def test_what_is_no_checkpoint_is_refused_in_a_sentence(tmp_path: Path) -> None:

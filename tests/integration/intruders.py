@@ -58,7 +58,7 @@ def send(deployed: Deployed, networks: Iterable[str]) -> dict[str, list[Attempt]
         "ports": places(stack, find_listeners(stack)),
         "kafka_port": int(stack.value("KAFKA_PORT")),
         "topics": [settings.input_topic, settings.flagged_topic, settings.rejected_topic],
-        "groups": ["fraud-filter-reader", "spark-kafka-source-intruder", "intruder"],
+        "groups": ["fraud-filter-reader", "spark-kafka-source-intruder", "fraud-filter-lock-intruder", "intruder"],
         "users": [user.name for user in load_users(settings)] if directory else [],
         "tokens": ["spark-ui-token"] if directory else [],
         "passwords": _passwords() if directory else {},

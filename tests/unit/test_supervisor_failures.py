@@ -10,11 +10,11 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from fraud_filter import config
+from fraud_filter.checkpoint.lock import NAME, checkpoint_lock
 from fraud_filter.errors import EXIT_DATA_LOSS, FraudFilterError, UsageError
 from fraud_filter.filter_metrics import FilterMetrics
 from fraud_filter.metrics import Registry
 from fraud_filter.supervisor.failures import REASONS, DataLossError, RestartableError, explain_failure
-from fraud_filter.supervisor.lock import NAME, checkpoint_lock
 from fraud_filter.supervisor.losses import find_losses
 
 SETTINGS = config.load({"checkpoint": "/data/checkpoint", "mode": "continuous"})
@@ -65,20 +65,20 @@ def test_lost_records_by_partition() -> None:
 def test_a_locked_checkpoint_is_refused_by_name_of_the_holder(tmp_path: Path) -> None:
     settings = config.load({"checkpoint": tmp_path.as_uri()})
     code = "import fcntl, sys; f = open(sys.argv[1], 'r+'); fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)"
-    with checkpoint_lock(settings) as descriptor:
-        assert descriptor is not None
+    with checkpoint_lock(settings) as lock:
+        assert lock.descriptor is not None
         assert subprocess.run([sys.executable, "-c", code, str(tmp_path / NAME)], capture_output=True).returncode != 0
         with pytest.raises(UsageError, match=r"another filter \(process \d+\) works on"), checkpoint_lock(settings):
             pass
     with checkpoint_lock(config.load({"checkpoint": str(tmp_path)})) as again:
-        assert again is not None
+        assert again.descriptor is not None
 
 
 def test_the_holders_children_keep_the_lock(tmp_path: Path) -> None:
     settings = config.load({"checkpoint": str(tmp_path)})
-    with checkpoint_lock(settings) as descriptor:
-        assert descriptor is not None
-        child = subprocess.Popen(["sleep", "60"], pass_fds=(descriptor,))
+    with checkpoint_lock(settings) as lock:
+        assert lock.descriptor is not None
+        child = subprocess.Popen(["sleep", "60"], pass_fds=(lock.descriptor,))
     try:
         with pytest.raises(UsageError), checkpoint_lock(settings):
             pass
@@ -89,9 +89,9 @@ def test_the_holders_children_keep_the_lock(tmp_path: Path) -> None:
         pass
 
 
-def test_a_checkpoint_elsewhere_has_no_lock() -> None:
-    with checkpoint_lock(config.load({"checkpoint": "s3a://bucket/checkpoint"})) as descriptor:
-        assert descriptor is None
+def test_a_checkpoint_elsewhere_has_no_file_to_lock() -> None:
+    with checkpoint_lock(config.load({"checkpoint": "s3a://bucket/checkpoint"})) as lock:
+        assert lock.descriptor is None
 
 
 def test_restarts_are_counted_by_reason_from_zero() -> None:

@@ -45,6 +45,16 @@ class CheckpointFiles:
                 "/data/checkpoint or s3a://bucket/checkpoint"
             ) from None
 
+    @property
+    def pid(self) -> int:
+        """The Java process that reads and writes for us."""
+        return int(self._gateway.proc.pid)
+
+    @property
+    def qualified(self) -> str:
+        """The location with scheme and authority, such as `hdfs://names:8020/checkpoint`."""
+        return str(self._fs.makeQualified(self._root).toString())
+
     def exists(self, path: str = "") -> bool:
         """Whether there is such a file or directory."""
         return bool(self._try(lambda: self._fs.exists(self._path(path))))

@@ -14,8 +14,11 @@ _STOP_S = 10
 
 
 @contextmanager
-def open_checkpoint(location: str, settings: Settings) -> Iterator[CheckpointFiles]:
+def open_checkpoint(location: str, settings: Settings, keep_open: int | None = None) -> Iterator[CheckpointFiles]:
     """The files of the checkpoint at `location`; `settings.spark_conf` may hold `spark.hadoop.*` for its file system.
+
+    Args:
+        keep_open: a file descriptor that the Java process is to hold, too.
 
     Raises:
         FraudFilterError: Java does not start, or no such file system is known.
@@ -28,8 +31,9 @@ def open_checkpoint(location: str, settings: Settings) -> Iterator[CheckpointFil
     log4j = HOME / "spark/conf/log4j2.properties"
     conf = SparkConf().set("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log4j.as_uri()}")
     conf.setAll(list(settings.spark_conf.items()))
+    how = {"start_new_session": True, "pass_fds": () if keep_open is None else (keep_open,)}
     try:
-        gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
+        gateway = launch_gateway(conf, how)  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
         raise FraudFilterError(f"Java does not start: {error}; is Java 17 or 21 in JAVA_HOME or on the PATH?") from None
     try:

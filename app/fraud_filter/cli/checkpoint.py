@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, cast, get_args
 
 import click
 
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import ModeName, Settings
-from fraud_filter.errors import UsageError
+from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.terminal import printable
 
 if TYPE_CHECKING:
     from fraud_filter.checkpoint.files import CheckpointFiles
+    from fraud_filter.checkpoint.lock import Lock
+
+#: How the brokers that keep the lock are reached.
+_KAFKA = (
+    "kafka_bootstrap_servers", "kafka_timeout_s", "kafka_security_protocol", "kafka_sasl_mechanism",
+    "kafka_sasl_username", "kafka_sasl_password_file", "kafka_ssl_ca", "kafka_ssl_certificate", "kafka_ssl_key",
+)  # fmt: skip
 
 
 @click.group()
@@ -33,10 +40,12 @@ def command() -> None:
 @settings_options("spark_conf")
 def inspect(path: str, as_json: bool, settings: Settings) -> None:
     """Say which offsets are committed, what is pending or broken, and which modes can start from it."""
+    from fraud_filter.checkpoint.java import open_checkpoint
     from fraud_filter.checkpoint.reading import read_contents
     from fraud_filter.checkpoint.report import inspect_contents, print_inspection
 
-    with _existing(path, settings) as files:
+    with open_checkpoint(path, settings) as files:
+        _require_one(path, files.exists)
         found = inspect_contents(path, read_contents(files), round(time.time() * 1000))
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2))
@@ -54,24 +63,41 @@ def inspect(path: str, as_json: bool, settings: Settings) -> None:
     show_default=True,
     help="the mode that is to start from it",
 )
-@settings_options("spark_conf")
-def repair(path: str, mode: str, settings: Settings) -> None:
+@click.option("--unlocked", is_flag=True, help="take no lock in Kafka: where no filter can run on PATH meanwhile")
+@settings_options("spark_conf", "checkpoint_lock_timeout_s", *_KAFKA)
+def repair(path: str, mode: str, unlocked: bool, settings: Settings) -> None:
     """Make a checkpoint whose query is stopped startable in another mode; skips no record.
 
     What is not proven to be written is read again. The old logs stay in PATH, in the directory before-repair-<time>,
-    until the next repair. `fraud-filter run` does all this by itself. Killed in between, call it again.
+    until the next repair. `fraud-filter run` does all this by itself. Killed in between, call it again. It is refused
+    while a filter runs on PATH, and a filter while it runs; where PATH is not on a local disk, Kafka keeps the lock.
 
     For sinks that remember batch numbers (files, tables) repair only to micro-batch or async-progress: they run a
     planned batch again as it was planned, as far as its entry can be read.
     """
+    from py4j.protocol import Py4JError
+
+    from fraud_filter.checkpoint.java import open_checkpoint
+    from fraud_filter.checkpoint.lock import Lock, checkpoint_lock
     from fraud_filter.checkpoint.plan import UnrepairableError
     from fraud_filter.checkpoint.repair import repair as carry_out
 
-    with _existing(path, settings) as files:
+    settings = settings.model_copy(update={"checkpoint": path})
+    directory = settings.checkpoint_directory
+    if directory is not None:
+        _require_one(path, lambda name: (directory / name).exists())  # before there is a lock in it
+    locked = checkpoint_lock(settings, "repair", named_by="argument PATH")
+    with nullcontext(Lock()) if unlocked else locked as lock, open_checkpoint(path, settings, lock.descriptor) as files:
+        _require_one(path, files.exists)
+        _take(lock, files)
         try:
             done = carry_out(files, cast(ModeName, mode))
         except UnrepairableError as error:
             raise UsageError(f"argument PATH: {path} can't be repaired for {mode} mode: {error}") from None
+        except Py4JError:
+            if lock.lost:
+                raise FraudFilterError(f"{lock.lost}; what was done is whole: call it again") from None
+            raise
     for reason in done.plan.reasons:
         click.echo(printable(reason))
     if done.kept_aside:
@@ -80,11 +106,15 @@ def repair(path: str, mode: str, settings: Settings) -> None:
         click.echo(f"nothing to repair: {mode} mode can start from it")
 
 
-@contextmanager
-def _existing(path: str, settings: Settings) -> Iterator[CheckpointFiles]:
-    from fraud_filter.checkpoint.java import open_checkpoint
+def _require_one(path: str, exists: Callable[[str], bool]) -> None:
+    if not any(exists(name) for name in ("metadata", "offsets", "commits")):
+        raise UsageError(f"argument PATH: {path} is no checkpoint: it has neither metadata nor offsets nor commits")
 
-    with open_checkpoint(path, settings) as files:
-        if not any(files.exists(name) for name in ("metadata", "offsets", "commits")):
-            raise UsageError(f"argument PATH: {path} is no checkpoint: it has neither metadata nor offsets nor commits")
-        yield files
+
+def _take(lock: Lock, files: CheckpointFiles) -> None:
+    from fraud_filter.checkpoint.files import CheckpointError
+
+    try:
+        lock.hold(files)
+    except CheckpointError as error:
+        raise FraudFilterError(f"{error}; where no filter can run on it, --unlocked repairs without") from None

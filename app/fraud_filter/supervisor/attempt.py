@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from fraud_filter import preflight, rule_check, session
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
+from fraud_filter.checkpoint.lock import Lock
 from fraud_filter.checkpoint.startup import open_files, prepare_checkpoint
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
@@ -47,7 +48,7 @@ class Attempt:
     inputs: preflight.Inputs
     monitor: Monitor
     stop: Stop
-    lock: int | None
+    lock: Lock
     on_start: Callable[[StreamingQuery], None] | None
     again: Callable[[RestartableError], None]
     first: bool
@@ -105,7 +106,7 @@ class Attempt:
 
     def _launch(self, inputs: preflight.Inputs) -> Java:
         try:
-            return Java(session.launch(self.settings, inputs.mode, self.lock))
+            return Java(session.launch(self.settings, inputs.mode, self.lock.descriptor))
         except FraudFilterError as error:
             if self.first:
                 raise
@@ -166,6 +167,7 @@ class Attempt:
         """The settings with which the query starts, and where; a restart waits for the checkpoint's file system."""
         try:
             files = open_files(spark, self.settings)
+            self.lock.hold(files, lambda: self.stop.requested)
             prepare_checkpoint(files, self.settings)
             return self._settle(files)
         except CheckpointError as error:
@@ -219,6 +221,8 @@ class Attempt:
         """The error to act on; a failed query is told as the loss of records that it may have died of."""
         from py4j.protocol import Py4JError
 
+        if lost := self.lock.lost:
+            return RestartableError("lock-lost", lost)
         if isinstance(error, RestartableError) and error.reason != "query-failed":
             return error
         if java.overdue:

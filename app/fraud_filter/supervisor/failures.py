@@ -20,6 +20,7 @@ Reason = Literal[
     "topic-recreated",  # the input topic has another id than when the query started
     "transaction-open",  # at a start: before what was committed without regard to transactions
     "checkpoint-away",  # the checkpoint's file system refused at a restart
+    "lock-lost",  # of the checkpoint: Kafka's brokers had not heard of us in time
     "slots-back",  # too few task slots for some time, now enough
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
