@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
@@ -17,13 +18,13 @@ from typing import Any, get_args
 import psutil
 import pytest
 
+from dying_repairs import Careless, is_startable, open_as, require_completed_after_each_kill
 from fraud_filter.checkpoint.entries import BrokenEntryError
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
 from fraud_filter.checkpoint.kept import INPUT, Input, Loss, add_losses, read_input, read_losses, write_input
 from fraud_filter.checkpoint.lock import NAME, checkpoint_lock
-from fraud_filter.checkpoint.plan import plan_repair
 from fraud_filter.checkpoint.reading import read_contents
-from fraud_filter.checkpoint.repair import repair
+from fraud_filter.checkpoint.repair import STATE, repair
 from fraud_filter.config import ModeName, load
 from fraud_filter.errors import UsageError
 from running import until
@@ -56,10 +57,6 @@ def logs(directory: Path) -> dict[str, bytes]:
     """Offset and commit entries."""
     paths = [path for log in ("offsets", "commits") for path in (directory / log).iterdir() if path.name.isdigit()]
     return {str(path.relative_to(directory)): path.read_bytes() for path in paths}
-
-
-def is_startable(files: CheckpointFiles, mode: ModeName) -> bool:
-    return not plan_repair(read_contents(files), mode, 0).steps
 
 
 def test_checksums_of_entries_that_are_gone_are_dropped_and_no_others(checkpoint: Path, opened: Opener) -> None:
@@ -123,52 +120,42 @@ def test_a_newest_entry_that_a_full_disk_cut_off_is_repaired(
     assert logs(checkpoint / done.kept_aside) == before
 
 
-class Killed(Exception):  # noqa: N818 - it stands for a kill
-    """Where a process would have been killed: nothing of ours runs after it."""
-
-
-class Dying(CheckpointFiles):
-    """Dies before the Nth change of the file system, the single ones of a write included."""
-
-    left = 0
-
-    def _change(self, call: Any) -> Any:
-        if self.left == 0:
-            raise Killed
-        self.left -= 1
-        return super()._change(call)
-
-
 @pytest.mark.parametrize("mode", ["micro-batch", "real-time"])
 def test_a_repair_that_dies_at_any_change_is_completed_by_the_next(
-    checkpoint: Path, opened: Opener, tmp_path: Path, spark: Any, mode: ModeName
+    checkpoint: Path, spark: Any, mode: ModeName
 ) -> None:
-    original = logs(checkpoint)
-    repaired = None
-    for changes in range(60):
-        copy = tmp_path / f"copy-{changes}"
-        shutil.copytree(checkpoint, copy)
-        dying = Dying(spark._jvm, spark.sparkContext._gateway, spark._jsc.hadoopConfiguration(), str(copy))
-        dying.left = changes
-        died = False
-        try:
-            repair(dying, mode, clock=lambda: 1_000_000_000)
-        except Killed:
-            died = True
-        left = opened(copy)
-        done = repair(left, mode, clock=lambda: 1_000_000_000)
-        assert is_startable(left, mode)
-        kept = read_contents(left).kept_aside
-        assert len(kept) == 1
-        assert logs(copy / kept[0]) == original
-        assert [name for name in left.names(directories=True) if name.startswith(("keeping-", "repairing-"))] == []
-        repaired = repaired or logs(copy)
-        assert logs(copy) == repaired
-        if not died:
-            assert done.plan.steps == ()
-            assert changes > 8  # copies of the logs, two renames, a removal, a write in steps
-            return
-    raise AssertionError("the repair never came to its end")
+    changes = require_completed_after_each_kill(spark, str(checkpoint), mode)
+    assert changes > 8  # copies of the logs, two states, a removal, a write in steps
+
+
+@pytest.mark.parametrize("then", [None, "continuous"])
+def test_so_is_one_on_a_store_where_nothing_is_atomic(checkpoint: Path, spark: Any, then: ModeName | None) -> None:
+    """An object store copies and removes file by file, and has no rename; on this one even files are torn."""
+    for old in ("offsets/0", "offsets/1", "offsets/2", "commits/0", "commits/1", "commits/2"):
+        open_as(CheckpointFiles, spark, str(checkpoint)).remove(old)
+    assert require_completed_after_each_kill(spark, str(checkpoint), "micro-batch", then, Careless) > 25
+
+
+def test_a_file_on_a_local_disk_is_replaced_and_never_away(tmp_path: Path, opened: Opener) -> None:
+    """Hadoop's own rename over a file removes it first."""
+    files = opened(tmp_path)
+    files.write("log/7", b"0")
+    missing, stop = [], threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            try:
+                (tmp_path / "log/7").read_bytes()
+            except FileNotFoundError:
+                missing.append(True)
+
+    with ThreadPoolExecutor(1) as beside:
+        beside.submit(look)
+        for number in range(200):
+            files.write("log/7", str(number).encode())
+        stop.set()
+    assert files.read("log/7") == b"199"
+    assert missing == []
 
 
 def call(*words: str | Path) -> subprocess.CompletedProcess[str]:
@@ -226,7 +213,7 @@ def test_what_is_no_checkpoint_is_refused_in_a_sentence(tmp_path: Path) -> None:
     assert "Traceback" not in refused.stderr
 
 
-@pytest.mark.parametrize("sign", ["keeping-", "repairing-", "offsets/.3.repair.tmp"])
+@pytest.mark.parametrize("sign", [STATE, "before-repair-", "offsets/.3.repair.tmp"])
 def test_a_killed_repair_program_is_completed_by_the_next(checkpoint: Path, opened: Opener, sign: str) -> None:
     """The kill comes as soon as a sign of that step is seen, or when it is over: either must be mended."""
     original = logs(checkpoint)

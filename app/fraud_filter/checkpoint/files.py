@@ -1,6 +1,7 @@
 """The files of a checkpoint on any Hadoop file system, through a Java that PySpark started. Spark's types stop here.
 
-Every change is one atomic step of the file system, so that a process killed between two of them leaves whole files.
+On a local disk, HDFS and object stores every change is one atomic step, so that a process killed between two of them
+leaves whole files. Of other file systems nothing is known; `repair` relies on it nowhere.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from fraud_filter.errors import FraudFilterError, UsageError
 
 #: Of the entry `7`: `.7.crc`.
 _CHECKSUM = re.compile(r"\.(\d+)\.crc")
+#: Schemes of file systems where FileContext's rename replaces a file in one step. Hadoop's default, which object stores
+#: and local disks have, removes the old one first. What is put into an object store is there whole or not at all.
+_REPLACED_BY_RENAME = frozenset({"hdfs", "webhdfs", "swebhdfs", "viewfs"})
 
 
 class CheckpointError(FraudFilterError):
@@ -85,21 +89,26 @@ class CheckpointFiles:
             stream.close()
 
     def write(self, path: str, content: bytes) -> None:
-        """Writes or replaces a file: whole under another name first, then by one rename."""
-        folder, _, name = path.rpartition("/")
-        aside = self._path(f"{folder}/.{name}.repair.tmp")
-
-        def put(target: Any) -> None:
-            stream = self._fs.create(target, True)
-            stream.write(bytearray(content))
-            stream.close()
-
+        """Writes or replaces a file: whole under another name first, then by one rename, where a rename can do that."""
+        folder, slash, name = path.rpartition("/")
+        target, aside = self._path(path), self._path(f"{folder}{slash}.{name}.repair.tmp")
         self._change(lambda: self._fs.mkdirs(self._path(folder)))
-        self._change(lambda: put(aside))
-        self._forget_checksum(path)
-        if not self._rename_over(aside, self._path(path)):
-            self._change(lambda: put(self._path(path)))  # a store without renames puts a file in one go
-            self._change(lambda: self._fs.delete(aside, False))
+        self._forget_checksum(target)
+        if self._is_checksummed:
+            self._change(lambda: self._put(aside, content))
+            raw = self._fs.getRawFileSystem()
+            for renamed in ((aside, target), tuple(map(self._fs.getChecksumFile, (aside, target)))):
+                self._change(lambda paths=renamed: raw.rename(*paths))
+        elif self._fs.getUri().getScheme() in _REPLACED_BY_RENAME:
+            self._change(lambda: self._put(aside, content))
+            self._rename_over(aside, target)
+        else:
+            self._change(lambda: self._put(target, content))
+
+    def _put(self, target: Any, content: bytes) -> None:
+        stream = self._fs.create(target, True)
+        stream.write(bytearray(content))
+        stream.close()
 
     def remove(self, path: str) -> None:
         """Removes a file, or a directory with all that is in it; nothing happens when it is not there."""
@@ -110,9 +119,7 @@ class CheckpointFiles:
 
         Hadoop's local file system keeps them in files of their own, which stay when an entry is deleted by hand.
         """
-        from py4j.java_gateway import is_instance_of
-
-        if not is_instance_of(self._gateway, self._fs, "org.apache.hadoop.fs.ChecksumFileSystem"):
+        if not self._is_checksummed:
             return []
         entries = set(self.names(folder))
         raw = self._fs.getRawFileSystem()
@@ -133,40 +140,30 @@ class CheckpointFiles:
         finally:
             self._fs.setVerifyChecksum(True)
 
-    def rename(self, source: str, target: str) -> None:
-        """Renames a directory; `target` is not there yet."""
-        if not self._change(lambda: self._fs.rename(self._path(source), self._path(target))):
-            raise CheckpointError(f"checkpoint {self.location}: {source} can't be renamed to {target}")
-
     def _path(self, path: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._root, path) if path else self._root
 
-    def _forget_checksum(self, path: str) -> None:
-        """Hadoop's local file system renames a file first and its checksum then: killed in between, the new file would
-        stand beside the old checksum and could not be read. Without one it can.
-        """
+    @property
+    def _is_checksummed(self) -> bool:
+        """Whether it keeps checksums in files beside each file, as Hadoop's local file system does."""
         from py4j.java_gateway import is_instance_of
 
-        if is_instance_of(self._gateway, self._fs, "org.apache.hadoop.fs.ChecksumFileSystem"):
-            checksum = self._fs.getChecksumFile(self._path(path))
+        return bool(is_instance_of(self._gateway, self._fs, "org.apache.hadoop.fs.ChecksumFileSystem"))
+
+    def _forget_checksum(self, target: Any) -> None:
+        """Killed before there is a new one, the new file would stand beside the old one and could not be read."""
+        if self._is_checksummed:
+            checksum = self._fs.getChecksumFile(target)
             self._change(lambda: self._fs.getRawFileSystem().delete(checksum, False))
 
-    def _rename_over(self, source: Any, target: Any) -> bool:
-        """Renames a file over another in one step (FileContext: FileSystem.rename does not replace on every store)."""
-        from py4j.protocol import Py4JJavaError
-
+    def _rename_over(self, source: Any, target: Any) -> None:
+        """Renames a file over another in one step (FileSystem.rename does not replace on HDFS)."""
         hadoop = self._jvm.org.apache.hadoop.fs
         options = self._gateway.new_array(hadoop.Options.Rename, 1)
         options[0] = hadoop.Options.Rename.OVERWRITE
-        try:
-            context = hadoop.FileContext.getFileContext(self._fs.getUri(), self._conf)
-        except Py4JJavaError as error:
-            if error.java_exception.getClass().getSimpleName() == "UnsupportedFileSystemException":
-                return False
-            raise _failure(error, self.location) from None
         qualified = self._fs.makeQualified(source), self._fs.makeQualified(target)
+        context = self._try(lambda: hadoop.FileContext.getFileContext(self._fs.getUri(), self._conf))
         self._change(lambda: context.rename(*qualified, options))
-        return True
 
     def _change(self, call: Any) -> Any:
         """One change of the file system. All of them go through here."""

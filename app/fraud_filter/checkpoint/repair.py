@@ -1,29 +1,37 @@
-"""Carries a repair out: the old logs are kept aside first, then one atomic step follows the other.
+"""Carries a repair out: the old logs are kept aside first, then one step follows the other.
 
-A directory in the checkpoint itself says by its name how far a repair is (on any file system, and where the checkpoint
-is a mount point, too):
+A file in the checkpoint itself, `fraud-filter-repair.json`, says how far a repair is. No directory is renamed, so that
+it is right on stores that can't do that in one go:
 
-- `keeping-<time>`: the old logs are being copied; nothing is changed yet. A later repair throws it away.
-- `repairing-<time>`: the copy is whole, and changes are being made. A later repair goes on with it.
-- `before-repair-<time>`: the repair is done. It stays until the next repair is done: one generation.
+- It names a copy and no steps: the old logs are being copied into it; nothing is changed yet. A later repair throws
+  the copy away.
+- It names the steps, too: the copy is whole, and changes are being made. A later repair makes all of them again, also
+  one that was cut short, before it looks for more to do.
+- There is none: no repair is under way. `before-repair-<time>` stays until the next repair is done: one generation.
 
+Cut off itself, on a store that does not replace a file in one go, it counts as none: nothing is changed yet then.
 Spark reads none of them.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from fraud_filter.checkpoint.contents import Contents
+from fraud_filter.checkpoint.entries import BrokenEntryError
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.plan import COMMITS, OFFSETS, Plan, Step, Write, plan_repair, plan_skip
+from fraud_filter.checkpoint.plan import COMMITS, OFFSETS, Plan, Remove, Step, Write, plan_repair, plan_skip
 from fraud_filter.checkpoint.reading import KEPT_ASIDE, read_contents
 from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError
 
-_KEEPING, _REPAIRING = "keeping-", "repairing-"
+#: How far a repair is.
+STATE = "fraud-filter-repair.json"
+#: Copies of earlier versions of this program, whose repair was killed.
+_FORMER = ("keeping-", "repairing-")
 _COPIED = ("metadata", OFFSETS, COMMITS, "sources")
 
 
@@ -48,8 +56,7 @@ def repair(files: CheckpointFiles, mode: ModeName, clock: Callable[[], float] = 
         FraudFilterError: the file system refuses, or a query runs on the checkpoint.
     """
     now = clock()
-    contents = read_contents(files)
-    return _carry_out(files, contents, plan_repair(contents, mode, round(now * 1000)), now)
+    return _carry_out(files, lambda contents: plan_repair(contents, mode, round(now * 1000)), now)
 
 
 def skip(
@@ -67,22 +74,29 @@ def skip(
     Raises:
         FraudFilterError: the file system refuses, or a query runs on the checkpoint.
     """
-    contents = read_contents(files)
-    return _carry_out(files, contents, plan_skip(contents, mode, topic, offsets), clock())
+    return _carry_out(files, lambda contents: plan_skip(contents, mode, topic, offsets), clock())
 
 
-def _carry_out(files: CheckpointFiles, contents: Contents, plan: Plan, now: float) -> Repair:
-    under_way = _find(files, _REPAIRING)
-    if not plan.steps:
-        return Repair(plan, _finish(files, under_way[-1]) if under_way else None)
-    if under_way:
-        copy = under_way[-1]
-    else:
-        copy = _keep(files, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now)))
-        _require_stopped(files, contents)
-    for step in plan.steps:
+def _carry_out(files: CheckpointFiles, find_plan: Callable[[Contents], Plan], now: float) -> Repair:
+    copy, steps = _read_state(files)
+    for step in steps:
         carry_out(files, step)
-    return Repair(plan, _finish(files, copy))
+    if copy and not steps:
+        files.remove(copy)
+        files.remove(STATE)
+        copy = None
+    contents = read_contents(files)
+    plan = find_plan(contents)
+    if plan.steps:
+        if copy is None:
+            copy = _keep(files, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now)))
+            _require_stopped(files, contents, copy)
+        _write_state(files, copy, (*steps, *plan.steps))
+        for step in plan.steps:
+            carry_out(files, step)
+    if copy:
+        _finish(files, copy)
+    return Repair(plan, copy)
 
 
 def carry_out(files: CheckpointFiles, step: Step) -> None:
@@ -94,37 +108,48 @@ def carry_out(files: CheckpointFiles, step: Step) -> None:
 
 
 def _keep(files: CheckpointFiles, stamp: str) -> str:
-    for name in _find(files, _KEEPING):
-        files.remove(name)
-    partial, whole = _KEEPING + stamp, _REPAIRING + stamp
-    for name in _COPIED:
-        if files.exists(name):
-            files.copy(name, partial)
-    files.rename(partial, whole)
-    return whole
+    name, number = KEPT_ASIDE + stamp, 1
+    while files.exists(name):  # repairs within a second
+        name, number = f"{KEPT_ASIDE}{stamp}-{number}", number + 1
+    _write_state(files, name, ())
+    for each in _COPIED:
+        if files.exists(each):
+            files.copy(each, name)
+    return name
 
 
-def _require_stopped(files: CheckpointFiles, before: Contents) -> None:
+def _require_stopped(files: CheckpointFiles, before: Contents, copy: str) -> None:
     after = read_contents(files)
     if list(after.offsets) != list(before.offsets) or list(after.commits) != list(before.commits):
-        for name in _find(files, _REPAIRING):
-            files.remove(name)
+        files.remove(copy)
+        files.remove(STATE)
         raise FraudFilterError(
             f"checkpoint {files.location}: its logs change while they are read: a query runs on it; stop it first"
         )
 
 
-def _finish(files: CheckpointFiles, copy: str) -> str:
-    """Gives the copy its lasting name and removes older ones."""
-    name = KEPT_ASIDE + copy.removeprefix(_REPAIRING)
-    older = [other for other in _find(files, KEPT_ASIDE) if other != name]
-    if files.exists(name):  # two repairs within a second
-        files.remove(name)
-    files.rename(copy, name)
-    for other in older:
-        files.remove(other)
-    return name
+def _finish(files: CheckpointFiles, copy: str) -> None:
+    """Removes older copies; then the repair is done."""
+    for name in files.names(directories=True):
+        if name.startswith((KEPT_ASIDE, *_FORMER)) and name != copy:
+            files.remove(name)
+    files.remove(STATE)
 
 
-def _find(files: CheckpointFiles, prefix: str) -> list[str]:
-    return [name for name in files.names(directories=True) if name.startswith(prefix)]
+def _read_state(files: CheckpointFiles) -> tuple[str | None, tuple[Step, ...]]:
+    """The copy of a repair that is under way, and its steps as soon as they are being made."""
+    if not files.exists(STATE):
+        return None, ()
+    try:
+        found = json.loads(files.read(STATE))
+    except (BrokenEntryError, ValueError):
+        return None, ()
+    steps: list[Step] = [
+        Remove(path) if content is None else Write(path, content.encode()) for path, content in found["steps"]
+    ]
+    return str(found["copy"]), tuple(steps)
+
+
+def _write_state(files: CheckpointFiles, copy: str, steps: tuple[Step, ...]) -> None:
+    listed = [(step.path, step.content.decode() if isinstance(step, Write) else None) for step in steps]
+    files.write(STATE, json.dumps({"copy": copy, "steps": listed}).encode())
