@@ -30,8 +30,8 @@ experiment: $(READY) ## See what a changed setting does to a mode, side by side:
 
 bench-flink: $(FLINK_READY) ## Install Apache Flink for make bench in a virtual environment of its own: 800 MB, Python 3.11
 
-transitions: $(READY) ## Change the mode in all 12 ways under load on an embedded stack, audit each, write transitions.json; STOP=kill ONLY=continuous:real-time
-	$(BIN)/fraud-filter transitions $(call given,STOP,stop) $(call given,ONLY,only) $(call given,RATE,rate) $(call given,SECONDS,seconds) $(call given,DOCS,docs)
+transitions: $(READY) ## Change the mode in all 12 ways under load on an embedded stack, audit each, write transitions.json; STOP=kill ONLY=continuous:real-time BELOW=hdfs://…
+	$(BIN)/fraud-filter transitions $(call given,STOP,stop) $(call given,ONLY,only) $(call given,RATE,rate) $(call given,SECONDS,seconds) $(call given,DOCS,docs) $(call given,BELOW,below)
 
 backlog: $(READY) ## Work off 2,000,000 payments that came in during an outage, in each mode, write backlog.json; RECORDS=100000 MODES=continuous
 	$(BIN)/fraud-filter backlog $(call given,MODES,modes) $(call given,RECORDS,records) $(call given,RATE,rate) $(call given,DOCS,docs)

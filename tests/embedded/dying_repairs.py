@@ -76,17 +76,21 @@ def is_startable(files: CheckpointFiles, mode: ModeName) -> bool:
 
 
 def require_completed_after_each_kill(
-    spark: Any, location: str, mode: ModeName, then: ModeName | None = None, kind: type[Dying] = Dying
+    spark: Any, location: str, mode: ModeName, then: ModeName | None = None, kind: type[Dying] = Dying, step: int = 1
 ) -> int:
-    """Kills a repair of a copy before each of its changes; the next one, also for another mode, must be whole.
+    """Kills a repair of a copy before each of its changes (or each `step`th); the next one must be whole.
 
-    Returns how many changes a repair makes.
+    Args:
+        then: another mode, for the next one.
+
+    Returns:
+        How many changes a repair makes.
     """
     util, path = spark._jvm.org.apache.hadoop.fs.FileUtil, spark._jvm.org.apache.hadoop.fs.Path
     conf = spark._jsc.hadoopConfiguration()
     original = logs(open_as(CheckpointFiles, spark, location))
     repaired: dict[str, bytes] = {}
-    for changes in range(_MOST):
+    for changes in range(0, _MOST, step):
         copy = f"{location}-copy-{changes}"
         fs = path(location).getFileSystem(conf)
         assert util.copy(fs, path(location), fs, path(copy), False, conf)

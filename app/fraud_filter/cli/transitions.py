@@ -36,9 +36,26 @@ _LOG_WIDTH = 160
 @results_option("transitions.json")
 @click.option("--add", is_flag=True, help="keep what the file holds about other changes")
 @docs_option("docs/modes.md", "transitions")
-@settings_options("micro_batch_interval", "async_progress_interval_ms", "continuous_interval", "real_time_duration")
+@click.option(
+    "--below",
+    default="",
+    metavar="URI",
+    help="where the checkpoints go, on any Hadoop file system, and stay  [this machine's disk, where they are removed]",
+)
+@settings_options(
+    "micro_batch_interval", "async_progress_interval_ms", "continuous_interval", "real_time_duration", "spark_conf",
+    "checkpoint_lock_timeout_s",
+)  # fmt: skip
 def command(
-    settings: Settings, only: str, stop: str, rate: float, seconds: float, output: Path, add: bool, docs: Path | None
+    settings: Settings,
+    only: str,
+    stop: str,
+    rate: float,
+    seconds: float,
+    output: Path,
+    add: bool,
+    docs: Path | None,
+    below: str,
 ) -> int:
     """Change the mode on one checkpoint while payments keep coming, all twelve ways, with an audit after each.
 
@@ -55,7 +72,7 @@ def command(
     if add:
         read_items(output, FIELDS)  # before the work rather than after it
     stops: list[StopKind] = ["clean", "kill"] if stop == "both" else ["kill"] if stop == "kill" else ["clean"]
-    results = run_on_stage(settings, changes, stops, rate=rate, seconds=seconds, say=click.echo)
+    results = run_on_stage(settings, changes, stops, rate=rate, seconds=seconds, below=below, say=click.echo)
     items = write_transitions(output, results, add=add)
     if docs:
         write_between(docs, "transitions", markdown_table(items))

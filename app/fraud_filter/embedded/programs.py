@@ -45,6 +45,7 @@ def on_this_machine(settings: Settings, address: str, *, slots: int) -> Settings
             "kafka_security_protocol": "PLAINTEXT",
             "source": "kafka",
             "sink": "kafka",
+            "checkpoint": "checkpoint",
             "spark_master": f"local[{slots}]",
             "metrics_port": 0,
             "probe_port": 0,
@@ -67,20 +68,26 @@ def filter_program(
 
     Args:
         start: offsets of the input topic, by partition, for an empty checkpoint.
-        workspace: where Spark's files, checkpoint and log go.
-        checkpoint: the checkpoint's directory; a name alone is one in the workspace.
+        workspace: where Spark's files and log go, and the checkpoint, where `settings.checkpoint` is on a local disk.
+        checkpoint: its name there, or below `settings.checkpoint`; or its directory.
         log: name of the log file.
     """
     own = settings.model_copy(
         update={
             "mode": mode,
-            "checkpoint": str(workspace.path / checkpoint),
+            "checkpoint": _location(settings, workspace, checkpoint),
             "starting_offsets": json.dumps({settings.input_topic: {str(p): at for p, at in start.items()}}),
         }
     )
     # What Spark keeps on disk goes where it is removed even when Spark has to be killed.
     env = {**environment(own), "JAVA_HOME": str(java_home), "SPARK_LOCAL_DIRS": str(workspace.path / "spark")}
     return Child(f"the filter in {mode} mode", verb("run"), log=workspace.logs / log, env=env)
+
+
+def _location(settings: Settings, workspace: Workspace, checkpoint: str) -> str:
+    if settings.checkpoint_is_local:
+        return str(workspace.path / checkpoint)
+    return f"{settings.checkpoint.rstrip('/')}/{workspace.path.name}/{checkpoint}"
 
 
 def generator_program(

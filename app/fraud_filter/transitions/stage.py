@@ -23,13 +23,21 @@ _LIMIT_S = 24 * 3600
 
 
 def run_on_stage(
-    settings: Settings, changes: list[Change], stops: list[StopKind], *, rate: float, seconds: float, say: Say
+    settings: Settings,
+    changes: list[Change],
+    stops: list[StopKind],
+    *,
+    rate: float,
+    seconds: float,
+    below: str = "",
+    say: Say,
 ) -> list[Transition]:
     """Starts Kafka and a generator, runs the changes, and stops everything.
 
     Args:
         rate: payments per second, all the time.
         seconds: under load before each stop and after each start.
+        below: where the checkpoints go, on any Hadoop file system; on this machine's disk when it is empty.
 
     Raises:
         FraudFilterError: the stack could not be started.
@@ -39,6 +47,8 @@ def run_on_stage(
         supplies = get_supplies(say)
         with Broker(workspace, java_home=supplies.java_home, jars=supplies.kafka_jars) as broker:
             own = on_this_machine(settings, broker.address, slots=_SLOTS)
+            if below:
+                own = own.model_copy(update={"checkpoint": below})
             create_topics(own, partitions=_PARTITIONS)
             generator = _generator(own, rate, workspace)
             with generator, Probe(own) as probe, open_input(own) as topic:

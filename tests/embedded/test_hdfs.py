@@ -1,0 +1,151 @@
+"""Checkpoints on a real HDFS: every change of mode after a kill, two filters on one, and repairs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from dying_repairs import is_startable, open_as, require_completed_after_each_kill
+from faults import Decisions, Feed, events
+from fraud_filter.audit import audit
+from fraud_filter.checkpoint.files import CheckpointFiles
+from fraud_filter.embedded.processes import Child
+from hdfs_cluster import Hdfs
+from running import Stage, free_ports, wait_until
+
+RECORDED = Path(__file__).parents[1] / "data" / "checkpoints"
+LOCK_S = 6
+QUICK = {"checkpoint_lock_timeout_s": str(LOCK_S), "continuous_interval": "1 second", "restart_backoff_s": "0.2"}
+
+
+@pytest.fixture(scope="module")
+def hdfs(tmp_path_factory: pytest.TempPathFactory, java_home: Path) -> Iterator[Hdfs]:
+    """A cluster for all tests of this file."""
+    with Hdfs(tmp_path_factory.mktemp("hdfs"), java_home) as cluster:
+        yield cluster
+
+
+def call(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "fraud_filter", *words]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=890, check=False, env={**os.environ, **env})
+
+
+def record(spark: Any, name: str, location: str, without: Sequence[str] = ()) -> CheckpointFiles:
+    """Puts there what a killed query once left, `without` entries of these numbers."""
+    files: CheckpointFiles = open_as(CheckpointFiles, spark, location)
+    for path in (RECORDED / name).rglob("*"):
+        if path.is_file() and path.name not in without:
+            files.write(str(path.relative_to(RECORDED / name)), path.read_bytes())
+    return files
+
+
+@pytest.mark.timeout(900)
+def test_each_mode_follows_each_other_after_a_kill_and_nothing_is_lost(hdfs: Hdfs, tmp_path: Path) -> None:
+    """One round trip of twelve changes, all processes killed at each; the audit is the verb's."""
+    file = tmp_path / "transitions.json"
+    words = ["--stop", "kill", "--seconds", "1", "--output", str(file), "--below", f"{hdfs.uri}/transitions"]
+    done = call("transitions", *words, "--checkpoint-lock-timeout-s", str(LOCK_S), "--continuous-interval", "1 second")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(file.read_text())
+    assert len({(one["from"], one["to"]) for one in found}) == 12
+    assert all((one["lost"], one["unexpected"], one["error"]) == (0, 0, "") for one in found)
+    assert any("lacks the metadata line" in one["how"] for one in found)
+
+
+def kill_all(program: Child) -> None:
+    family = [psutil.Process(program.pid), *psutil.Process(program.pid).children(recursive=True)]
+    for process in family:
+        process.suspend()
+    for process in family:
+        process.kill()
+
+
+def test_two_filters_on_one_checkpoint_and_a_repair_beside_them(hdfs: Hdfs, stage: Stage) -> None:
+    """Continuous mode ignores that an epoch is written already: only the lock keeps a second filter away."""
+    location = f"{hdfs.uri}/two"
+    run = {"mode": "continuous", "checkpoint": location, **QUICK}
+    ports = [str(port) for port in free_ports(2)]
+    with stage.run(**run, metrics_port=ports[0]) as first, Feed(stage) as feed:
+        decisions = Decisions(stage)
+        wait_until(lambda: decisions.fresh({0: 5, 1: 5}), "decisions", first)
+        with stage.run(**run, metrics_port=ports[1]) as second:
+            assert second.wait(60) == 2
+            (message,) = [line for line in second.tail() if line.startswith("fraud-filter:")]
+        assert f"another filter (process {first.pid} on " in message
+        assert f"works on {location!r}; stop it, or take another location" in message
+        refused = call("checkpoint", "repair", location, "--kafka-bootstrap-servers", stage.address)
+        assert refused.returncode == 2
+        assert f"argument PATH: a filter (process {first.pid} on " in refused.stderr
+        inspected = call("checkpoint", "inspect", location, "--json")
+        assert json.loads(inspected.stdout)["written_by"] == "continuous"
+        kill_all(first)
+        with stage.run(**run, metrics_port=ports[1]) as third:
+            ends = decisions.ends()
+            wait_until(lambda: decisions.fresh(ends), "fresh decisions", third)
+            feed.stop()
+            ends = {number: end - 2 for number, end in decisions.ends().items()}
+            wait_until(lambda: decisions.fresh(ends), "all decided", third)
+            assert third.stop(30) == 0
+        decisions.close()
+        assert events(third, "checkpoint_locked")
+    result = audit(stage.settings())
+    assert result.expected > 0
+    assert (result.lost, result.unexpected) == (0, 0), result
+
+
+def test_a_filter_that_was_stopped_ends_when_another_has_taken_over(hdfs: Hdfs, stage: Stage) -> None:
+    run = {"mode": "continuous", "checkpoint": f"{hdfs.uri}/stopped", **QUICK}
+    ports = [str(port) for port in free_ports(2)]
+    with stage.run(**run, metrics_port=ports[0]) as first, Feed(stage) as feed:
+        decisions = Decisions(stage)
+        wait_until(lambda: decisions.fresh({0: 5, 1: 5}), "decisions", first)
+        python = psutil.Process(first.pid)
+        (java,) = [child for child in python.children(recursive=True) if child.name() == "java"]
+        python.suspend()
+        with stage.run(**run, metrics_port=ports[1]) as second:
+            wait_until(lambda: bool(events(second, "checkpoint_locked")), "the lock", second)
+            assert not java.is_running() or java.status() == psutil.STATUS_ZOMBIE
+            python.resume()
+            assert first.wait(90) == 2
+            assert "reason=lock-lost" in events(first, "restarting")[0]
+            assert f"another filter (process {second.pid} on " in "\n".join(first.tail(3))
+            ends = decisions.ends()
+            wait_until(lambda: decisions.fresh(ends), "fresh decisions", second)
+            feed.stop()
+            ends = {number: end - 2 for number, end in decisions.ends().items()}
+            wait_until(lambda: decisions.fresh(ends), "all decided", second)
+            assert second.stop(30) == 0
+        decisions.close()
+    result = audit(stage.settings())
+    assert (result.lost, result.unexpected) == (0, 0), result
+
+
+def test_a_repair_that_dies_at_any_change_is_completed_by_the_next(hdfs: Hdfs, spark: Any) -> None:
+    location = f"{hdfs.uri}/recorded"
+    record(spark, "continuous-killed", location, without=("0", "1", "2"))
+    require_completed_after_each_kill(spark, location, "real-time", step=3)
+
+
+def test_inspect_and_repair_on_the_command_line(hdfs: Hdfs, spark: Any, stage: Stage) -> None:
+    location = f"{hdfs.uri}/recorded-too"
+    files = record(spark, "micro-batch-killed", location)
+    found = json.loads(call("checkpoint", "inspect", location, "--json").stdout)
+    assert (found["pending"], found["modes"]["real-time"]["startable"]) == ([1], False)
+    nobody = ("--kafka-bootstrap-servers", f"127.0.0.1:{free_ports(1)[0]}", "--kafka-timeout-s", "2")
+    lockless = call("checkpoint", "repair", location, "--to", "real-time", *nobody)
+    assert lockless.returncode == 1
+    assert "do not give its lock" in lockless.stderr
+    assert "--unlocked repairs without" in lockless.stderr
+    assert not is_startable(files, "real-time")
+    done = call("checkpoint", "repair", location, "--to", "real-time", "--kafka-bootstrap-servers", stage.address)
+    assert done.returncode == 0, done.stderr
+    assert is_startable(files, "real-time")
+    assert call("checkpoint", "repair", location, "--to", "continuous", "--unlocked", *nobody).returncode == 0
