@@ -13,8 +13,10 @@ import pytest
 
 from faults import events, java_of, metrics
 from fraud_filter import class_archive
+from fraud_filter.config import HOME
 from fraud_filter.embedded.processes import Child
 from running import Stage, free_ports, wait_until
+from test_clean_stop import said_while_stopping
 from test_supervisor_run import Run
 
 pytestmark = pytest.mark.timed
@@ -31,6 +33,9 @@ CONF = {
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "15s",  # instead of 30: a start without a worker waits so long
 }
+
+
+LOG4J = HOME / "spark/conf/log4j2.properties"
 
 
 @pytest.fixture(autouse=True)
@@ -109,3 +114,19 @@ def executor_of(worker: Child) -> psutil.Process:
             if "CoarseGrainedExecutorBackend" in " ".join(child.cmdline()):
                 return child
     raise AssertionError("the worker has no executor")
+
+
+@pytest.mark.parametrize("mode", ["continuous", "real-time"])
+def test_a_stop_is_silent_on_executors_too(
+    stage: Stage, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """They log as in the Compose stack."""
+    options = f"{CONF.get('spark.executor.extraJavaOptions', '')} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
+    monkeypatch.setitem(CONF, "spark.executor.extraJavaOptions", options)
+    with Run(stage, mode, spark_master=cluster.url, spark_conf=json.dumps(CONF)) as run:
+        run.await_fresh("the start on a cluster")
+        (log,) = tmp_path.glob("work/app-*/0/stderr")
+        before = len(log.read_text())
+        assert run.program.stop(30) == 0, run.program.tail()
+        assert said_while_stopping(run.program) == []
+        assert [line for line in log.read_text()[before:].splitlines() if "level=INFO" not in line] == []

@@ -23,6 +23,7 @@ from fraud_filter.supervisor.failures import DataLossError, RestartableError, ex
 from fraud_filter.supervisor.java import Java
 from fraud_filter.supervisor.losses import examine, require_all
 from fraud_filter.supervisor.signals import Stop
+from fraud_filter.supervisor.silence import silence
 from fraud_filter.supervisor.starting import start_query
 
 if TYPE_CHECKING:
@@ -213,6 +214,8 @@ class Attempt:
             "event=stopping mode=%s query=%s signal=%s", settings.mode, settings.query_name, self.stop.signal or "none"
         )
         with java.killed_after(settings.stop_timeout_s, dump=True):
+            if self.stop.requested:  # else Java goes on with the next life
+                silence(java.gateway)
             query.stop()
         seconds = time.monotonic() - began
         _log.info("event=stopped mode=%s query=%s seconds=%.1f", settings.mode, settings.query_name, seconds)

@@ -1,0 +1,23 @@
+"""Silence about what a clean stop does to Spark: its long tasks are killed, and Spark tells that as failures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: Who speaks once a stop has begun: of tasks that were killed, of their interrupted readers, and of their last
+#: words to a coordinator that is gone (Spark guide, "Continuous Processing", Caveats).
+_LOGGERS = (
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.sql.execution.streaming.continuous.ContinuousQueuedDataReader$DataReaderThread",
+    "org.apache.spark.network.server.TransportRequestHandler",
+)
+
+
+def silence(gateway: Any) -> None:
+    """From now on these loggers say nothing in Spark's Java process, which is about to end.
+
+    Until then they tell real failures; on executors of a cluster they always do (`spark/conf/log4j2.properties`).
+    """
+    log4j = gateway.jvm.org.apache.logging.log4j
+    for name in _LOGGERS:
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)

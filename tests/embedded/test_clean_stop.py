@@ -1,0 +1,102 @@
+"""A stop that was asked for says nothing but that: whatever Spark logs of the tasks that it kills is no news."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from typing import Any, get_args
+
+import pytest
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.structs import TopicPartition
+
+from faults import Decisions, Feed, events, java_of
+from fraud_filter.config import ModeName
+from fraud_filter.embedded.processes import Child
+from running import Stage, payment, wait_until
+
+MODES = get_args(ModeName)
+#: So short that a stop always meets the end of an epoch; on a busy machine Spark says that it can't keep to it.
+EPOCHS = {"continuous_interval": "100 milliseconds"}
+LATE_EPOCH = "logger=ProcessingTimeExecutor Current batch is falling behind"
+
+
+def said_while_stopping(program: Child) -> list[str]:
+    """All lines after `event=stopping` that are no events of the filter's own."""
+    lines = program.tail(20_000)
+    (began,) = (number for number, line in enumerate(lines) if "event=stopping " in line)
+    return [line for line in lines[began:] if not (" level=INFO event=" in line or LATE_EPOCH in line)]
+
+
+def stop(program: Child) -> None:
+    assert program.stop(30) == 0, program.tail()
+    assert said_while_stopping(program) == []
+    assert events(program, "stopped")
+
+
+@pytest.mark.parametrize(
+    ("mode", "settings"), [*((mode, {}) for mode in MODES), ("continuous", EPOCHS)], ids=[*MODES, "epoch's end"]
+)
+def test_a_stop_at_rest_is_silent(stage: Stage, mode: str, settings: dict[str, str]) -> None:
+    stage.send((f"c{n}", payment(f"p{n}", 6000)) for n in range(20))
+    with stage.run(mode=mode, **settings) as program, closing(Decisions(stage)) as decisions:
+        ends = {number: end - 1 for number, end in decisions.ends().items()}
+        wait_until(lambda: decisions.fresh(ends), "all are decided", program)
+        stop(program)
+
+
+@pytest.mark.parametrize(
+    ("mode", "settings"), [*((mode, {}) for mode in MODES), ("continuous", EPOCHS)], ids=[*MODES, "epoch's end"]
+)
+def test_a_stop_under_load_is_silent(stage: Stage, mode: str, settings: dict[str, str]) -> None:
+    with (
+        stage.run(mode=mode, **settings) as program,
+        closing(Decisions(stage)) as decisions,
+        Feed(stage, rate=400) as feed,
+    ):
+        for _ in range(2):  # the first wait is the start's
+            ends = decisions.ends()
+            wait_until(lambda: decisions.fresh(ends), "fresh decisions", program)  # noqa: B023
+        stop(program)
+        feed.stop()
+
+
+@pytest.mark.parametrize("mode", ["continuous", "real-time"])
+def test_a_task_that_fails_is_told_and_the_stop_after_it_is_silent(stage: Stage, admin: Any, mode: str) -> None:
+    """Its output topic takes no record any more, for a while."""
+    resource = (ConfigResourceType.TOPIC, stage.flagged)
+    with stage.run(mode=mode, restart_backoff_s="0.2") as program, closing(Decisions(stage)) as decisions:
+        stage.send([("card", payment("first", 6000))])
+        wait_until(lambda: bool(decisions.newest()), "the query decides", program)
+        admin.alter_configs([ConfigResource(*resource, configs={"max.message.bytes": "10"})])
+
+        def failed() -> bool:  # a task notices at the next record that the last was refused
+            stage.send([("card", payment("p", 6000))])  # one by one: Kafka's producer would split a batch for ever
+            return bool(events(program, "restarting"))
+
+        wait_until(failed, "the query failed", program)
+        admin.alter_configs([ConfigResource(*resource, configs={"max.message.bytes": "1048588"})])
+        told = "\n".join(program.tail(5000))
+        assert re.search(r"level=WARN logger=TaskSetManager .*Lost task", told)
+        assert "RecordTooLargeException" in told
+        assert "\tat " in told
+        ends = {number: end - 1 for number, end in decisions.ends().items()}
+        wait_until(lambda: decisions.fresh(ends), "all are decided", program)
+        stop(program)
+
+
+def test_a_reader_that_fails_is_told(stage: Stage, admin: Any) -> None:
+    """What it would read next is gone when it looks again."""
+    with stage.run(mode="continuous") as program, closing(Decisions(stage)) as decisions:
+        stage.send((f"c{n}", payment(f"p{n}", 6000)) for n in range(20))
+        ends = {number: end - 1 for number, end in decisions.ends().items()}
+        wait_until(lambda: decisions.fresh(ends), "all are decided", program)
+        java = java_of(program)
+        java.suspend()
+        places = stage.send((f"c{n}", payment(f"q{n}", 6000)) for n in range(20))
+        admin.delete_records({TopicPartition(stage.input, number): offset + 1 for number, offset in places})
+        java.resume()
+        assert program.wait(60) == 3, program.tail()
+        told = "\n".join(program.tail(5000))
+        assert "logger=ContinuousQueuedDataReader$DataReaderThread data reader thread failed" in told
+        assert "\tat " in told
