@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Literal, get_args
 
@@ -54,8 +54,10 @@ class FilterMetrics:
         self._rate = gauge("input_records_per_second", "Rate of the input records of the newest commit.")
         self._phase = gauge("phase_duration_seconds", "Duration of a phase of the newest batch.", "phase")
         self._committed = gauge("committed_offset", "Next offset to read after the newest commit.", *by_partition)
+        self._read = gauge("read_offset", "Offset that was read up to: committed, or told by tasks.", *by_partition)
         self._latest = gauge("latest_offset", "End offset of the input partition.", *by_partition)
-        self._lag = gauge("consumer_lag_records", "End offset minus committed offset.", *by_partition)
+        self._lag = gauge("consumer_lag_records", "End offset minus the offset that was read up to.", *by_partition)
+        self._unknown = gauge("unknown_partitions", "Partitions of the input topic of which no broker tells the end.")
         self._last = gauge("last_progress_timestamp_seconds", "Time of the newest commit.")
         self._needed = gauge("task_slots_needed", "Task slots that the mode needs for good: one a partition, or 0.")
         self._granted = gauge("task_slots_granted", "Task slots that the application was granted.")
@@ -95,24 +97,45 @@ class FilterMetrics:
         for phase, seconds in progress.durations_s.items():
             self._phase.labels(*self._values, phase).set(seconds)
 
-    def set_offsets(self, committed: Offsets, latest: Offsets, readable: Offsets | None = None) -> None:
-        """Committed and end offsets by partition; the lag of those partitions that both name.
+    def set_offsets(
+        self,
+        committed: Offsets,
+        latest: Offsets,
+        readable: Offsets | None = None,
+        *,
+        told: Offsets | None = None,
+        partitions: Collection[int] = (),
+    ) -> None:
+        """Committed and end offsets by partition; the lag of those partitions of which both are known.
 
-        `readable`: up to where records follow, where that is less than the end.
-        Ends that are not known (no broker answers) stay as they were; what is known of a partition that the topic has
-        no longer is forgotten.
+        Ends that are not known at all (no broker answers) stay as they were; what is known of a partition that the
+        topic has no longer is forgotten, and so is the end of one of which no broker tells.
+
+        Args:
+            readable: up to where records follow, where that is less than the end.
+            told: up to where running tasks say that they have read.
+            partitions: those of the topic, where `latest` may lack some.
         """
+        read = committed | {number: max(at, committed.get(number, at)) for number, at in (told or {}).items()}
         if latest:
-            for number in self._partitions - latest.keys():
-                for gauge in (self._committed, self._latest, self._lag):
-                    with suppress(KeyError):
-                        gauge.remove(*self._values, self._topic, str(number))
-            self._partitions = {*latest}
-            committed = {number: offset for number, offset in committed.items() if number in latest}
-        for number, offset in committed.items():
-            self._committed.labels(*self._values, self._topic, str(number)).set(offset)
-        for number, offset in latest.items():
-            self._latest.labels(*self._values, self._topic, str(number)).set(offset)
-            if number in committed:
-                lag = max(0, (readable or latest).get(number, offset) - committed[number])
-                self._lag.labels(*self._values, self._topic, str(number)).set(lag)
+            here = {*latest, *partitions}
+            self._unknown.labels(*self._values).set(len(here) - len(latest))
+            self._forget(self._partitions - here, self._committed, self._read)
+            self._forget(self._partitions - latest.keys(), self._latest, self._lag)
+            self._partitions = here
+            committed, read = ({n: at for n, at in each.items() if n in here} for each in (committed, read))
+        self._set(self._committed, committed)
+        self._set(self._read, read)
+        self._set(self._latest, latest)
+        ends = latest | (readable or {})
+        self._set(self._lag, {n: max(0, end - read[n]) for n, end in ends.items() if n in read})
+
+    def _set(self, gauge: Gauge, values: Offsets) -> None:
+        for number, value in values.items():
+            gauge.labels(*self._values, self._topic, str(number)).set(value)
+
+    def _forget(self, numbers: Iterable[int], *gauges: Gauge) -> None:
+        for number in numbers:
+            for gauge in gauges:
+                with suppress(KeyError):
+                    gauge.remove(*self._values, self._topic, str(number))

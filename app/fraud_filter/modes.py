@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fraud_filter.config import ModeName, Settings, SinkName, SourceName
+from fraud_filter.config import ModeName, Settings, SinkName, SourceName, duration_s
 
 Options = Callable[[Settings], dict[str, str]]
 
@@ -151,7 +151,19 @@ MODES: dict[ModeName, Mode] = {
             sources=frozenset({"kafka"}),
             sinks=frozenset({"kafka", "console"}),
             operators=_STATELESS,
-            session_conf=_light_logs,
+            # Between batches, minutes apart, heartbeats alone tell what is read: lag is known within 15 s of a start.
+            session_conf=lambda settings: {**_light_logs(settings), "spark.executor.heartbeatInterval": "5s"},
         ),
     )
 }
+
+
+def commit_interval_s(settings: Settings) -> float:
+    """How long a healthy query may show no sign of progress although it works."""
+    intervals = {
+        "micro-batch": duration_s(settings.micro_batch_interval),
+        "async-progress": duration_s(settings.micro_batch_interval) + settings.async_progress_interval_ms / 1000,
+        "continuous": duration_s(settings.continuous_interval),
+        "real-time": duration_s(settings.real_time_duration),
+    }
+    return intervals[settings.mode]

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING
 from fraud_filter.certificates import CertificateMetrics
 from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.checkpoint.kept import Loss
-from fraud_filter.config import Settings, duration_s
+from fraud_filter.config import Settings
 from fraud_filter.executor_metrics import ExecutorMetrics
 from fraud_filter.filter_metrics import FilterMetrics, State
 from fraud_filter.input_watch import Seen, watch_input
 from fraud_filter.metrics import MetricsServer, Registry
-from fraud_filter.modes import Mode
+from fraud_filter.modes import Mode, commit_interval_s
 from fraud_filter.preflight import Inputs
 from fraud_filter.progress import CheckpointReader, EventReader, Offsets, Progress, ProgressReader
 from fraud_filter.pulse import PulseReader
 from fraud_filter.removals import Removals
+from fraud_filter.task_reads import TaskReads
 from fraud_filter.watchdog import Verdict, Watchdog
 
 if TYPE_CHECKING:
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _LOOK_S = 1.0
-#: A trouble that lasts is told again.
-_REPEAT_S = 60.0
-#: Executors tell what their tasks have read each spark.executor.heartbeatInterval.
+#: Of a core's time that looks take at most: with 1,000 partitions they come somewhat more seldom.
+_SHARE = 0.05
+_REPEAT_S = 60.0  # a trouble that lasts is told again
+#: Executors tell what their tasks have read each spark.executor.heartbeatInterval, this or less.
 _HEARTBEAT_S = 10.0
 
 
@@ -133,7 +135,7 @@ class Monitor:
             partitions=inputs.partitions,
             mode=mode,
             patience_s=settings.stall_timeout_s,
-            commit_s=_commit_interval_s(settings),
+            commit_s=commit_interval_s(settings),
             heartbeat_s=_HEARTBEAT_S if mode.name == "real-time" else None,
             now=time.monotonic(),
         )
@@ -144,7 +146,8 @@ class Monitor:
         reader = self._reader(query, mode, place)  # asks the checkpoint: not while others wait for the lock
         with self._lock:
             chore = partial(self._removals.note, place.files)
-            pulse = PulseReader(spark, reader, self._report, chore).start()
+            reads = TaskReads(spark, query) if mode.name == "real-time" else None
+            pulse = PulseReader(spark, reader, self._report, chore, reads).start()
             self._watch = _Watch(pulse, watchdog, alarm, place)
         self.set_state("running")
         self.metrics.set_up(True, True)
@@ -180,18 +183,21 @@ class Monitor:
         self.metrics.observe(progress, progress.number - before.number if before else 1)
 
     def _run(self) -> None:
+        pause_s = _LOOK_S
         with watch_input(self._settings) as topic:
-            while not self._stop.wait(_LOOK_S):
+            while not self._stop.wait(pause_s):
+                began = time.process_time()
                 try:
                     committed = self.committed
                     self._look(committed, topic.look(committed))
                 except Exception:
                     _log.exception("event=monitor_failed query=%s", self._settings.query_name)
+                pause_s = max(_LOOK_S, (time.process_time() - began) / _SHARE)
 
     def _look(self, committed: Offsets, seen: Seen | None) -> None:
-        self.metrics.set_offsets(committed, seen.latest if seen else {}, seen.readable if seen else {})
+        self._set_offsets(committed, seen)
         if seen and seen.topic_id:
-            self.ends[seen.topic_id] = seen.latest
+            self.ends[seen.topic_id] = self.ends.get(seen.topic_id, {}) | seen.latest
         with self._lock:  # no alarm, and no word of a running query, once `unwatch` has returned
             if not self._watch:
                 return
@@ -202,7 +208,7 @@ class Monitor:
             if seen:
                 reached = {number: max(at, committed.get(number, 0)) for number, at in place.at.items()}
                 self.metrics.count_lost(self._removals.look(seen.topic_id, committed | reached, seen.bounds))
-            self._judge(self._watch, committed, seen.readable if seen else None)
+            self._judge(self._watch, committed, seen)
 
     def _give_up(self, watch: _Watch, seen: Seen) -> None:
         trouble = f"the topic {self._settings.input_topic!r} was recreated: its id is {seen.topic_id}"
@@ -210,9 +216,16 @@ class Monitor:
         self._tell(trouble)
         self._raise(watch, Verdict(trouble, "topic-recreated"))
 
-    def _judge(self, watch: _Watch, committed: Offsets, latest: Offsets | None) -> None:
+    def _set_offsets(self, committed: Offsets, seen: Seen | None) -> None:
+        with self._lock:
+            pulse = self._watch.pulse.newest if self._watch else None
+        told, seen = pulse.read if pulse else {}, seen or Seen("", frozenset(), {}, {})
+        self.metrics.set_offsets(committed, seen.latest, seen.readable, told=told, partitions=seen.partitions)
+
+    def _judge(self, watch: _Watch, committed: Offsets, seen: Seen | None) -> None:
         pulse = watch.pulse.newest
-        verdict = watch.watchdog.look(time.monotonic(), committed, latest, pulse)
+        latest, count = (seen.readable, len(seen.partitions)) if seen else (None, 0)
+        verdict = watch.watchdog.look(time.monotonic(), committed, latest, pulse, count)
         if pulse:
             self._executors.set(pulse.executors)
             self.metrics.set_slots(watch.watchdog.slots_needed, pulse.slots)
@@ -234,14 +247,3 @@ class Monitor:
         elif not trouble and told:
             _log.info("event=healthy query=%s", self._settings.query_name)
             self._told = ("", 0.0)
-
-
-def _commit_interval_s(settings: Settings) -> float:
-    """How long a healthy query may show no sign of progress although it works."""
-    intervals = {
-        "micro-batch": duration_s(settings.micro_batch_interval),
-        "async-progress": duration_s(settings.micro_batch_interval) + settings.async_progress_interval_ms / 1000,
-        "continuous": duration_s(settings.continuous_interval),
-        "real-time": duration_s(settings.real_time_duration),
-    }
-    return intervals[settings.mode]

@@ -6,11 +6,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fraud_filter.executors import Executor, read_executors
-from fraud_filter.progress import Progress, ProgressReader
+from fraud_filter.progress import Offsets, Progress, ProgressReader
+from fraud_filter.task_reads import TaskReads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,11 +25,13 @@ _LAST_LOOK_S = 1.0
 @dataclass(frozen=True)
 class Pulse:
     """`at`: when Java answered (seconds of the monotonic clock); `executors`: those that live; `records` changes while
-    tasks read or write records, also within a batch: what it is made of is Spark's matter."""
+    tasks read or write records, also within a batch: what it is made of is Spark's matter; `read` is the next offset
+    that running tasks will read, by partition, where they are asked."""
 
     at: float
     executors: tuple[Executor, ...]
     records: Hashable
+    read: Offsets = field(default_factory=dict)
 
     @property
     def slots(self) -> int:
@@ -45,9 +48,13 @@ class PulseReader:
         reader: ProgressReader,
         report: Callable[[Progress], None],
         chore: Callable[[], None] = lambda: None,
+        reads: TaskReads | None = None,
     ) -> None:
-        """`report` is told the progress that `reader` finds; `chore` is done at each look: it may ask Java."""
+        """`report` is told the progress that `reader` finds; `chore` is done at each look: it may ask Java; `reads`
+        asks running tasks."""
         self._chore = chore
+        self._reads = reads
+        self._read: Offsets = {}
         self.newest: Pulse | None = None
         self._spark = spark
         self._reader = reader
@@ -89,11 +96,13 @@ class PulseReader:
         executors = read_executors(self._spark)
         try:
             self._records = _records(self._spark)
+            if self._reads:
+                self._read = self._reads.look()
         except Py4JError as error:  # Java has answered, if only with a refusal
             _log.debug("event=pulse_failed error=%r", error)
             if isinstance(error, Py4JNetworkError):
                 raise
-        self.newest = Pulse(time.monotonic(), executors, self._records)
+        self.newest = Pulse(time.monotonic(), executors, self._records, self._read)
 
 
 def _records(spark: SparkSession) -> Hashable:

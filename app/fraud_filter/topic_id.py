@@ -17,10 +17,14 @@ from fraud_filter.offsets import NoBrokerError, describe_error
 
 @dataclass(frozen=True)
 class Topic:
-    """`id` as Kafka's own tools print it, "" where the brokers give none (before 2.8); its partitions in order."""
+    """`id` as Kafka's own tools print it, "" where the brokers give none (before 2.8); its partitions in order.
+
+    `led` are those that have a leader now: no broker tells of the others.
+    """
 
     id: str
     partitions: list[int]
+    led: list[int]
 
 
 def open_admin(settings: Settings) -> AdminClient:
@@ -55,4 +59,6 @@ def find_input(admin: AdminClient, settings: Settings) -> Topic:
             f"{describe_error(error) if isinstance(error, KafkaException) else 'timed out'}{describe_login(settings)}"
         ) from None
     bits = found.topic_id.get_most_significant_bits(), found.topic_id.get_least_significant_bits()
-    return Topic(str(found.topic_id) if any(bits) else "", sorted(part.id for part in found.partitions))
+    partitions = sorted(found.partitions, key=lambda part: part.id)
+    led = [part.id for part in partitions if part.leader]
+    return Topic(str(found.topic_id) if any(bits) else "", [part.id for part in partitions], led)

@@ -70,15 +70,21 @@ class Watchdog:
         #: Task slots that are held for good: one a partition of the input as it is now, or none.
         self.slots_needed = partitions if mode.holds_tasks else 0
 
-    def look(self, now: float, committed: Offsets, latest: Offsets | None, pulse: Pulse | None) -> Verdict:
-        """One look at the query; `latest` is None while no broker answers: growth can't be seen then."""
+    def look(
+        self, now: float, committed: Offsets, latest: Offsets | None, pulse: Pulse | None, partitions: int = 0
+    ) -> Verdict:
+        """One look at the query; `latest` is None while no broker answers: growth can't be seen then.
+
+        Args:
+            partitions: how many the input has, where `latest` may lack some whose end nobody tells.
+        """
         if pulse is not None:
             self._answered_at = max(self._answered_at, pulse.at)
         stall = self._stall(now, committed, latest, pulse)
         if stall:
             return Verdict(stall, "stalled")
         if self._mode.holds_tasks and pulse is not None and latest is not None:
-            self.slots_needed = len(latest) or self._started_with
+            self.slots_needed = partitions or len(latest) or self._started_with
             return self._slots(self.slots_needed, pulse.slots)
         return Verdict()
 
@@ -135,9 +141,8 @@ class _Silence:
             self._sign, self._base, self._grown_at = sign, None, None
         if latest is None:
             return 0.0, 0
-        if self._base is None:
-            self._base = latest
-        grown = sum(max(0, end - self._base.get(number, 0)) for number, end in latest.items())
+        self._base = latest | (self._base or {})  # an end that was not known before is no growth
+        grown = sum(max(0, end - self._base[number]) for number, end in latest.items())
         if grown and self._grown_at is None:
             self._grown_at = now
         return (now - self._grown_at if self._grown_at is not None else 0.0), grown

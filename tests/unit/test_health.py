@@ -86,3 +86,28 @@ def test_a_partition_that_is_gone_has_no_offsets_any_more() -> None:
     assert lags() == {"0": 0, "1": 2}
     committed = {s.labels.get("partition") for f in registry.collect() for s in f.samples if "committed" in s.name}
     assert committed == {"0", "1"}
+
+
+def test_of_a_partition_without_a_leader_the_end_and_the_lag_are_unknown() -> None:
+    registry = Registry()
+    metrics = FilterMetrics(registry, mode="continuous", query="q", topic="t")
+
+    def values(name: str) -> dict[str, float]:
+        samples = (sample for family in registry.collect() for sample in family.samples)
+        return {s.labels.get("partition", ""): s.value for s in samples if s.name == f"fraud_filter_{name}"}
+
+    metrics.set_offsets({0: 5, 1: 5}, {0: 5, 1: 6}, partitions=(0, 1))
+    metrics.set_offsets({0: 5, 1: 5}, {0: 9}, partitions=(0, 1))
+    assert values("consumer_lag_records") == {"0": 4}
+    assert values("latest_offset") == {"0": 9}
+    assert values("committed_offset") == values("read_offset") == {"0": 5, "1": 5}
+    assert values("unknown_partitions") == {"": 1}
+
+
+def test_lag_counts_from_what_tasks_have_read_where_that_is_beyond_the_commit() -> None:
+    registry = Registry()
+    metrics = FilterMetrics(registry, mode="real-time", query="q", topic="t")
+    metrics.set_offsets({0: 5, 1: 5}, {0: 9, 1: 9, 2: 9}, told={0: 7, 1: 3, 2: 1})
+    samples = [sample for family in registry.collect() for sample in family.samples]
+    lags = {s.labels["partition"]: s.value for s in samples if s.name == "fraud_filter_consumer_lag_records"}
+    assert lags == {"0": 2, "1": 4, "2": 8}

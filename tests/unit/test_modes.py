@@ -67,7 +67,8 @@ def test_logs_on_a_local_disk_start_no_processes_while_records_stream(
 ) -> None:
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     settings = load({"checkpoint": checkpoint, "spark_conf": conf})
-    changed = [name for name, mode in MODES.items() if mode.session_conf(settings)]
+    name_of_it = "spark.sql.streaming.checkpointFileManagerClass"
+    changed = [name for name, mode in MODES.items() if name_of_it in mode.session_conf(settings)]
     assert changed == (["async-progress", "continuous", "real-time"] if light else [])
 
 

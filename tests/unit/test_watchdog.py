@@ -189,3 +189,13 @@ def test_micro_batches_need_no_slot_for_each_partition(slots: int) -> None:
     scene.latest = {0: 10, 1: 10, 2: 0}
     assert scene.look(5) == Verdict()
     assert scene.dog.slots_needed == 0
+
+
+def test_an_end_that_was_unknown_for_a_while_is_no_growth() -> None:
+    scene = Scene()
+    scene.latest = {0: 10}
+    assert scene.look(60) == Verdict()
+    scene.latest = {0: 10, 1: 1_000_000}
+    assert scene.look(1000) == Verdict()
+    scene.latest = {0: 10}
+    assert scene.look(60) == Verdict()

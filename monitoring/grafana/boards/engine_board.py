@@ -97,12 +97,12 @@ def _commits(made: Dashboard) -> None:
     made.with_panel(
         lines(
             "Offsets",
-            "Payments a second by which the committed offsets and the ends of the partitions move on: the same, "
-            "unless the filter falls behind or catches up. In real-time mode the committed ones jump.",
+            "Payments a second by which the offsets that are read up to and the ends of the partitions move on: the "
+            "same, unless the filter falls behind or catches up.",
             "lag",
             ask(
-                f"sum by (mode) (rate(fraud_filter_committed_offset{{{CHOSEN}}}[$__rate_interval]))",
-                "committed, {{mode}}",
+                f"sum by (mode) (rate(fraud_filter_read_offset{{{CHOSEN}}}[$__rate_interval]))",
+                "read, {{mode}}",
             ),
             ask(f"sum by (mode) (rate(fraud_filter_latest_offset{{{CHOSEN}}}[$__rate_interval]))", "end, {{mode}}"),
             unit="cps",

@@ -235,8 +235,8 @@ def _progress(made: Dashboard) -> None:
     made.with_panel(
         lines(
             "Consumer lag by partition",
-            "Payments between the newest commit and the end of each partition. One line that only grows is a "
-            "partition that nobody reads.",
+            "Payments between what is read and the end of each partition. One line that only grows is a partition "
+            "that nobody reads.",
             "lag",
             ask(f"fraud_filter_consumer_lag_records{{{CHOSEN}}}", "partition {{partition}}, {{mode}}"),
             unit="short",

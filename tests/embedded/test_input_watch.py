@@ -1,0 +1,138 @@
+"""What the monitor sees of the input topic: with a partition that has no leader, and with a thousand partitions."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from kafka.producer.kafka import KafkaProducer
+
+from faults import metrics
+from fraud_filter import readable_ends
+from fraud_filter.config import Settings, load
+from fraud_filter.embedded.broker import Broker
+from fraud_filter.embedded.processes import Child
+from fraud_filter.embedded.workspace import Workspace
+from fraud_filter.input_watch import InputWatch, watch_input
+from fraud_filter.kafka_client import librdkafka_config
+from fraud_filter.monitor import Monitor
+from fraud_filter.offsets import open_consumer
+from fraud_filter.readable_ends import ReadableEnds
+from running import free_ports, until
+from second_broker import NODE, second_broker
+
+MANY = 1000
+LOOKS = 20
+
+
+@pytest.fixture
+def pair(java_home: Path, kafka_jars: list[Path]) -> Iterator[tuple[Broker, Child]]:
+    """Two brokers of one cluster."""
+    with (
+        Workspace("fraud-filter-pair-") as workspace,
+        Broker(workspace, java_home=java_home, jars=kafka_jars) as first,
+        second_broker(first, workspace, java_home, kafka_jars) as second,
+    ):
+        yield first, second
+
+
+def test_of_a_partition_without_a_leader_nothing_is_known_and_of_the_others_all_is(pair: tuple[Broker, Child]) -> None:
+    first, second = pair
+    client = AdminClient({"bootstrap.servers": first.address})
+    until(lambda: NODE in client.list_topics(timeout=5).brokers, "two brokers", 60)
+    client.create_topics([NewTopic("payments", 3, replica_assignment=[[1], [NODE], [1]])])["payments"].result(30)
+    (port,) = free_ports(1)
+    producer = KafkaProducer(bootstrap_servers=first.address, acks="all")
+
+    def send(*partitions: int) -> None:
+        for number in partitions:
+            producer.send("payments", b"x", partition=number).get(timeout=20)
+
+    def seen() -> tuple[dict[str, float], float]:
+        known = metrics(port, "partition")
+        name = "fraud_filter_latest_offset/"
+        ends = {key.removeprefix(name): value for key, value in known.items() if key.startswith(name)}
+        return ends, known.get("fraud_filter_unknown_partitions", -1)
+
+    send(0, 1, 2)
+    settings = load({"kafka_bootstrap_servers": first.address, "metrics_port": port})
+    with closing(Monitor(settings, ())):
+        until(lambda: seen() == ({"0": 1, "1": 1, "2": 1}, 0), "all ends are known")
+        second.stop()
+        until(lambda: seen() == ({"0": 1, "2": 1}, 1), "that of one partition is not", 60)
+        send(0, 2)
+        until(lambda: seen() == ({"0": 2, "2": 2}, 1), "those of the others move on")
+        second.start()
+        until(lambda: seen() == ({"0": 2, "1": 1, "2": 2}, 0), "all ends are known again", 60)
+        send(1)
+        until(lambda: seen() == ({"0": 2, "1": 2, "2": 2}, 0), "all move on")
+    producer.close()
+
+
+@pytest.fixture
+def many(broker: Broker, admin: Any) -> Iterator[Settings]:
+    """A topic of a thousand partitions, with a record in every tenth of them."""
+    name = "payments-many"
+    admin.create_topics({name: {"num_partitions": MANY, "replication_factor": 1}})
+    settings = load({"kafka_bootstrap_servers": broker.address, "input_topic": name})
+    with watch_input(settings) as watch:
+        until(lambda: len(getattr(watch.look({}), "bounds", ())) == MANY, "all partitions have a leader", 120)
+    producer = KafkaProducer(bootstrap_servers=broker.address, acks="all")
+    for sent in [producer.send(name, b"x", partition=number) for number in range(0, MANY, 10)]:
+        sent.get(timeout=60)
+    producer.close()
+    yield settings
+    admin.delete_topics([name])
+
+
+def test_a_look_at_a_thousand_partitions_is_a_few_requests(many: Settings) -> None:
+    requests: Counter[str] = Counter()
+
+    def count(told: str) -> None:
+        requests.clear()
+        for node in json.loads(told)["brokers"].values():
+            requests.update(node["req"])
+
+    committed = dict.fromkeys(range(MANY), 0)
+    admin = AdminClient(librdkafka_config(many, statistics_interval_ms=500) | {"stats_cb": count})
+    with open_consumer(many, **readable_ends.CONSUMER) as reader:
+        watch = InputWatch(many, admin, ReadableEnds(reader, many))
+        for _ in range(5):  # a connection, and a record of each partition that has one
+            assert watch.look(committed)
+        time.sleep(1)  # statistics come each half a second
+        admin.poll(2)
+        before, times = Counter(requests), []
+        for _ in range(LOOKS):
+            began = time.monotonic()
+            seen = watch.look(committed)
+            times.append(time.monotonic() - began)
+            assert seen
+            assert sum(seen.latest.values()) == sum(seen.readable.values()) == MANY // 10
+        time.sleep(1)
+        admin.poll(2)
+        asked = Counter(requests)
+        asked.subtract(before)
+    print(f"measured: slowest look {max(times):.3f} s, {dict(+asked)} in {LOOKS} looks")  # noqa: T201
+    assert sorted(times)[LOOKS // 2] < 1
+    assert 0 < asked["ListOffsets"] <= 2 * LOOKS
+    assert sum(asked.values()) <= 5 * LOOKS
+
+
+def test_looks_at_a_thousand_partitions_take_little_of_a_core(many: Settings) -> None:
+    (port,) = free_ports(1)
+    with closing(Monitor(many.model_copy(update={"metrics_port": port}), ())):
+        until(
+            lambda: sum("latest_offset/" in name for name in metrics(port, "partition")) == MANY, "all ends are known"
+        )
+        began, worked = time.monotonic(), time.process_time()
+        time.sleep(20)
+        share = (time.process_time() - worked) / (time.monotonic() - began)
+    print(f"measured: {share:.3f} of a core")  # noqa: T201
+    assert share < 0.08  # 5 % of a core, and this process' own idling
