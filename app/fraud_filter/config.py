@@ -292,18 +292,30 @@ def load(overrides: dict[str, Any] | None = None, env_file: Path | None = None) 
     """Reads the environment and `.env` (or `env_file`); `overrides` (the command line, by setting name) win.
 
     Raises:
-        UsageError: a value is not accepted; the message names each setting, its value and what to give instead. Or
-            the file is not to be believed (`env_trust`).
+        UsageError: a value is not accepted; the message names each setting, its value and what to give instead. Or a
+            name is that of no setting (`setting_names`), or the file is not to be believed (`env_trust`).
     """
     file = env_file or default_env_file()
     check_env_file(file)
     try:
+        _check_names(file)
         return Settings(_env_file=file, **(overrides or {}))  # type: ignore[call-arg]
     except ValidationError as error:
         raise UsageError("\n".join(_explain(detail) for detail in error.errors())) from None
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{file} (FRAUD_ENV_FILE) can't be read: {reason}") from None
+
+
+def _check_names(file: Path) -> None:
+    from fraud_filter import setting_names  # here: images are built with this module, and without what that one needs
+
+    prefixed = {
+        (ENV_PREFIX + name).upper() for name in Settings.model_fields
+    }  # those without prefix are read with it, too
+    known = {_ENV_FILE, *map(env_name, Settings.model_fields), *prefixed}
+    setting_names.check(os.environ, "the environment", known, ENV_PREFIX)
+    setting_names.check(setting_names.read(file), str(file), known, ENV_PREFIX)
 
 
 def _explain(detail: Any) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fraud_filter import rule_functions as functions
 from fraud_filter.errors import UsageError
 from fraud_filter.rule_bounds import PartRefusedError, check_bounds
+from fraud_filter.rule_syntax import size_flaw
 from fraud_filter.rule_tree import Node, path, read_tree
 from fraud_filter.rules import Rule, RuleSet
 from fraud_filter.schema import PaymentSchema
@@ -22,10 +23,6 @@ from fraud_filter.schema import PaymentSchema
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Longer predicates, or deeper ones, are no sentences that anybody wrote; Spark's parser reads each level with a few
-#: frames of the thread's stack.
-_MOST_CHARACTERS = 10_000
-_MOST_LEVELS = 100
 #: A time written out: the parser reads `timestamp 'now'` as the time of the query's start, also when it is spelt with
 #: escapes.
 _TIME_LITERAL = re.compile(r"""\w+\s*(['"])[+-]?\d[\w :.+/-]*\1""")
@@ -85,7 +82,8 @@ class _Checker:
         from pyspark.errors import AnalysisException, ParseException, PySparkException
         from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-        _check_size(when)
+        if flaw := size_flaw(when):
+            raise UsageError(flaw)
         try:
             parsed = self._state.sqlParser().parseExpression(when)
             self._check_parsed(when, parsed)
@@ -167,13 +165,6 @@ class _Checker:
         except PartRefusedError as error:
             name = path(resolved, error.at)[0].prettyName()
             raise UsageError(f"{_at(when, resolved, error.at)}: {name!r} is not allowed in a rule: {error}") from None
-
-
-def _check_size(when: str) -> None:
-    if len(when) > _MOST_CHARACTERS:
-        raise UsageError(f"it has {len(when):,} characters; {_MOST_CHARACTERS:,} are allowed: make it several rules")
-    if max(when.count(opening) for opening in "([-~!") > _MOST_LEVELS:
-        raise UsageError(f"it has more than {_MOST_LEVELS} brackets or signs of a kind: make it several rules")
 
 
 def _at(when: str, expression: Any, at: int) -> str:

@@ -5,15 +5,17 @@ A rule has a name and either a Spark SQL predicate (`when`) or a list of blocked
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, NamedTuple
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from fraud_filter.errors import UsageError
+from fraud_filter.nearest import did_you_mean
+from fraud_filter.rule_entry import Blocked, parse_entry
+from fraud_filter.rule_syntax import find_flaw
 from fraud_filter.schema import PaymentSchema
 from fraud_filter.yaml_text import parse_yaml
 
@@ -42,81 +44,67 @@ class RuleSet:
 
     def refuse(self, rule: Rule, reason: str) -> UsageError:
         """The error that refuses `rule`: names the file, its line, the rule and the reason."""
-        return UsageError(f"{self.path.name}, line {rule.line}, rule {rule.name!r}: {reason}")
+        return UsageError(_refusal(self.path, rule.line, rule.name, reason))
 
 
-class _Blocked(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    column: str
-    ids: list[Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]] = []
-    file: str | None = None
+class _Listed(NamedTuple):
+    """An entry of the list of rules, as YAML has it, and where it stands."""
 
-    @model_validator(mode="after")
-    def _one_source(self) -> _Blocked:
-        if bool(self.ids) == (self.file is not None):
-            raise ValueError("give the blocked ids either as `ids: [...]` or as `file: NAME`")
-        return self
+    given: Any
+    node: yaml.Node
+    label: str
 
-
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
-    description: str = ""
-    when: Annotated[str, Field(min_length=1)] | None = None
-    blocked: _Blocked | None = None
-
-    @model_validator(mode="after")
-    def _one_test(self) -> _Entry:
-        if (self.when is None) == (self.blocked is None):
-            raise ValueError("a rule has either `when:` (a predicate) or `blocked:` (a list of ids)")
-        return self
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """YAML lets a key stand twice and keeps the last one: here that would silently drop half a rule."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise yaml.MarkedYAMLError(problem="a key must be a word", problem_mark=key_node.start_mark)
-            if key in seen:
-                raise yaml.MarkedYAMLError(problem=f"the key {key!r} stands twice", problem_mark=key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
+    @property
+    def line(self) -> int:
+        """Counted from 1."""
+        return int(self.node.start_mark.line) + 1
 
 
 def load_rules(path: Path, schema: PaymentSchema) -> RuleSet:
     """Reads and checks a rules file as far as that needs no Spark.
 
     Raises:
-        UsageError: the file can't be read, is not YAML, has an unknown or missing key, a name twice, a block list
-            on an unknown column, or a block-list file that can't be read.
+        UsageError: the file can't be read or is not YAML; or rules are refused, a line for each reason.
     """
-    entries, lines = _read(path)
+    rules, refused = read_rules(path, schema)
+    if refused:
+        raise UsageError("\n".join(refused))
+    return rules
+
+
+def read_rules(path: Path, schema: PaymentSchema) -> tuple[RuleSet, list[str]]:
+    """The rules of a file that are right as far as that can be told without Spark, and a line for each reason against
+    the others: unknown or missing keys, wrong types, a name or a key twice, a block list on an unknown column or that
+    can't be read, a predicate that Spark surely refuses.
+
+    Raises:
+        UsageError: the file can't be read, is not YAML, or holds no list of rules.
+    """
     rules: list[Rule] = []
-    for number, (entry, line) in enumerate(zip(entries, lines, strict=True), start=1):
-        rules.append(_rule(path, entry, number, line))
-    rule_set = RuleSet(path, tuple(rules))
-    known = {field.name for field in schema.fields}
-    seen: dict[str, int] = {}
-    for rule in rules:
-        if rule.name in seen:
-            raise rule_set.refuse(rule, f"the name is taken by the rule on line {seen[rule.name]}; give it another")
-        seen[rule.name] = rule.line
-        if rule.column is not None and rule.column not in known:
-            raise rule_set.refuse(rule, f"unknown column {rule.column!r}; a payment has {', '.join(sorted(known))}")
-    return rule_set
+    refused: list[str] = []
+    names: dict[str, int] = {}
+    for one in _read(path):
+        rule, flaws = _rule(path, one, schema)
+        if one.label in names:
+            flaws.append(f"the name is taken by the rule on line {names[one.label]}; give it another")
+        names.setdefault(one.label, one.line)
+        refused += [_refusal(path, one.line, one.label, flaw) for flaw in flaws]
+        if rule and not flaws:
+            rules.append(rule)
+    return RuleSet(path, tuple(rules)), refused
 
 
-def _read(path: Path) -> tuple[list[Any], list[int]]:
+def _refusal(path: Path, line: int, label: str, reason: str) -> str:
+    return f"{path.name}, line {line}, rule {label!r}: {reason}"
+
+
+def _read(path: Path) -> list[_Listed]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"setting rules: {path} can't be read: {error}") from None
     try:
-        document = parse_yaml(text, _UniqueKeys)
+        document = parse_yaml(text)
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
@@ -129,45 +117,83 @@ def _read(path: Path) -> tuple[list[Any], list[int]]:
     if not document["rules"]:
         raise UsageError(f"setting rules: {path} holds no rule; give at least one")
     assert isinstance(root, yaml.MappingNode)  # noqa: S101 - the document is a mapping, seen above
+    for flaw in _repeated(root):
+        raise UsageError(f"setting rules: {path}: {flaw}")
     name, listed = root.value[0]
     if name.value != "rules" or not isinstance(listed, yaml.SequenceNode):  # merged in from elsewhere (`<<:`)
         raise UsageError(f"setting rules: {path} must hold `rules:` itself, with a list of rules")
-    return document["rules"], [item.start_mark.line + 1 for item in listed.value]
+    pairs = enumerate(zip(document["rules"], listed.value, strict=True), start=1)
+    return [_Listed(given, node, _label(given, number)) for number, (given, node) in pairs]
 
 
-def _rule(path: Path, entry: Any, number: int, line: int) -> Rule:
-    label = entry["name"] if isinstance(entry, dict) and isinstance(entry.get("name"), str) else f"number {number}"
+def _label(given: Any, number: int) -> str:
+    name = given.get("name") if isinstance(given, dict) else None
+    return name if isinstance(name, str) else f"number {number}"
+
+
+def _repeated(node: yaml.MappingNode) -> Iterator[str]:
+    """Keys that stand twice: YAML keeps the last one, which would silently drop half a rule."""
+    seen = set()
+    for key, _ in node.value:
+        if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in seen:
+            mark = key.start_mark
+            yield f"line {mark.line + 1}, column {mark.column + 1}: the key {key.value!r} stands twice; keep one"
+        seen.add((key.tag, str(key.value)))
+
+
+def _all_repeated(node: yaml.Node) -> list[str]:
+    """Those of an entry and of what is in it; a node may be part of itself."""
+    flaws: list[str] = []
+    waiting, known = [node], set()
+    while waiting:
+        part = waiting.pop()
+        if id(part) in known:
+            continue
+        known.add(id(part))
+        if isinstance(part, yaml.MappingNode):
+            flaws += _repeated(part)
+            waiting += [value for _, value in part.value]
+        elif isinstance(part, yaml.SequenceNode):
+            waiting += part.value
+    return flaws
+
+
+def _rule(path: Path, one: _Listed, schema: PaymentSchema) -> tuple[Rule | None, list[str]]:
+    """The rule, and all that is wrong with it."""
+    entry, flaws = parse_entry(one.given)
+    flaws = _all_repeated(one.node) + flaws
+    if entry is None:
+        return None, flaws
+    if entry.when is not None:
+        flaw = find_flaw(entry.when, schema)
+        return Rule(entry.name, one.line, entry.description, when=entry.when), flaws + ([flaw] if flaw else [])
+    assert entry.blocked  # noqa: S101 - an entry has one of the two
+    names = [field.name for field in schema.fields]
+    column, ids = entry.blocked.column, tuple(entry.blocked.ids)
+    if column not in names:
+        flaws.append(
+            f"unknown column {column!r}{did_you_mean(column, names)}; a payment has {', '.join(sorted(names))}"
+        )
     try:
-        checked = _Entry.model_validate(entry)
-    except ValidationError as error:
-        detail = error.errors()[0]
-        key = ".".join(str(part) for part in detail["loc"])
-        reason = str(detail["msg"]).removeprefix("Value error, ")
-        raise UsageError(
-            f"{path.name}, line {line}, rule {label!r}: {key + ': ' if key else ''}{reason} "
-            f"(got {str(detail['input'])[:80]!r})"
-        ) from None
-    blocked = checked.blocked
-    if blocked is None:
-        return Rule(checked.name, line, checked.description, when=checked.when)
-    ids = tuple(blocked.ids) if blocked.file is None else _ids(path, label, line, blocked.file)
-    return Rule(checked.name, line, checked.description, column=blocked.column, ids=ids)
+        ids = ids or _ids(path, entry.blocked)
+    except ValueError as error:
+        flaws.append(str(error))
+    return Rule(entry.name, one.line, entry.description, column=column, ids=ids), flaws
 
 
-def _ids(path: Path, label: str, line: int, name: str) -> tuple[str, ...]:
+def _ids(path: Path, blocked: Blocked) -> tuple[str, ...]:
+    """The ids of a block list's file; a ValueError says why there are none."""
+    name = blocked.file or ""
     file = path.parent / name
     try:
-        if not file.resolve().is_relative_to(path.parent.resolve()):
-            raise UsageError(
-                f"{path.name}, line {line}, rule {label!r}: the block list {name} is not below {path.parent}, "
-                "where the rules are; put it there"
-            )
-        lines = (text.strip() for text in file.read_text(encoding="utf-8").splitlines())
-    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError, as text that is not UTF-8 is
-        raise UsageError(
-            f"{path.name}, line {line}, rule {label!r}: the block list {file} can't be read: {error}"
-        ) from None
-    ids = tuple(dict.fromkeys(text for text in lines if text and not text.startswith("#")))
+        inside = file.resolve().is_relative_to(path.parent.resolve())
+        text = file.read_text(encoding="utf-8") if inside else ""
+    except (OSError, ValueError, RuntimeError) as error:  # a zero byte in the name, text that is not UTF-8, a loop
+        raise ValueError(f"the block list {file} can't be read: {error}; name a text file beside the rules") from None
+    if not inside:
+        raise ValueError(f"the block list {name} is not below {path.parent}, where the rules are; put it there")
+    lines = (line.strip() for line in text.splitlines())
+    ids = tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
     if not ids:
-        raise UsageError(f"{path.name}, line {line}, rule {label!r}: the block list {file} holds no id")
+        raise ValueError(f"the block list {file} holds no id; give at least one, one a line")
     return ids

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +178,20 @@ def test_all_refused_rules_are_named_at_once(spark: Any) -> None:
     first, second = str(refused.value).splitlines()
     assert first.startswith("rules.yml, line 3, rule 'one': ")
     assert second.startswith("rules.yml, line 8, rule 'three': ")
+
+
+def test_the_verb_names_what_spark_refuses_after_what_needs_no_spark(tmp_path: Path) -> None:
+    file = tmp_path / "rules.yml"
+    file.write_text(
+        "rules:\n  - {name: a, when: amount > now()}\n  - {name: b, wen: x}\n  - {name: c, when: amount > 1}\n"
+        "  - {name: d, when: nobody(amount) > 1}\n  - {name: b, blocked: {column: card_id, file: gone.txt}}\n"
+    )
+    argv = [sys.executable, "-m", "fraud_filter", "rules", "check", "--rules", str(file)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2, done.stderr
+    told = [line for line in done.stderr.splitlines() if line.startswith("fraud-filter: rules.yml, line ")]
+    assert [line.partition("line ")[2][0] for line in told] == ["3", "6", "6", "2", "5"], done.stderr
+    assert done.stdout == ""
 
 
 def test_larger_records_may_take_more(spark: Any) -> None:

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from pydantic import SecretStr
 
-from fraud_filter import config
+from fraud_filter import config, setting_names
 from fraud_filter.cli.main import cli
 from fraud_filter.errors import UsageError
 
@@ -130,3 +131,61 @@ def test_ones_own_redaction_adds_to_spark_s() -> None:
         "spark.x.PIN.code",
         "spark.x.password",
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("FRAUD_MOED", "did you mean 'FRAUD_MODE'?"),
+        ("fraud_moed", "did you mean 'FRAUD_MODE'?"),
+        ("FRAUD_CHECKPIONT", "did you mean 'FRAUD_CHECKPOINT'?"),
+        ("FRAUD_ENVFILE", "did you mean 'FRAUD_ENV_FILE'?"),
+        ("FRAUD_BOOTSTRAP_SERVERS", "did you mean 'FRAUD_KAFKA_BOOTSTRAP_SERVERS'?"),
+        ("FRAUD_QQQ", "no setting; change it"),
+    ],
+)
+def test_a_name_that_is_no_setting_is_refused_with_the_nearest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+) -> None:
+    monkeypatch.setenv("FRAUD_ENV_FILE", str(tmp_path / ".env"))
+    (tmp_path / ".env").write_text(f"FRAUD_LINGER_MS=1\n{name}=continuous\nHOME_OF_OTHERS=x\n")
+    with pytest.raises(UsageError) as refused:
+        config.load()
+    assert str(refused.value).startswith(f"{name} in {tmp_path}/.env is no setting")
+    assert said in str(refused.value)
+    (tmp_path / ".env").unlink()
+    monkeypatch.setenv(name, "")
+    with pytest.raises(UsageError, match=f"{name} in the environment is no setting") as refused:
+        config.load()
+    assert said in str(refused.value)
+
+
+def test_all_names_that_are_no_settings_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRAUD_MOED", "continuous")
+    monkeypatch.setenv("FRAUD_LINGER", "1")
+    with pytest.raises(UsageError) as refused:
+        config.load()
+    assert {line.split()[0] for line in str(refused.value).splitlines()} == {"FRAUD_MOED", "FRAUD_LINGER"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("FRAUD_TEST_PROMETHEUS", "FRAUD_TEST_BROWSER"),  # for our tests
+        "FRAUD_FILTER_PORT_9400_TCP",  # of Kubernetes, about a service fraud-filter
+        *("FRAUD_FILTER_SERVICE_HOST", "FRAUD_PROBE_SERVICE_PORT_METRICS", "FRAUD_PROBE_PORT_9401_TCP_ADDR"),
+        *("FRAUD_SPARK_MASTER", "FRAUD_KAFKA_BOOTSTRAP_SERVERS", "Fraud_Mode"),  # they are read
+    ],
+)
+def test_names_of_others_are_left_alone(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    value = {"FRAUD_KAFKA_BOOTSTRAP_SERVERS": "kafka:9092", "Fraud_Mode": "continuous"}.get(name, "x")
+    monkeypatch.setenv(name, value)
+    config.load()
+
+
+def test_every_name_of_the_compose_files_and_of_their_example_is_known() -> None:
+    names = re.findall(r"\bFRAUD_\w+", "".join(file.read_text() for file in config.HOME.glob("docker-compose*.yml")))
+    assert "FRAUD_FILTER_CPUS" in names
+    known = {config.env_name(name) for name in config.Settings.model_fields}
+    setting_names.check(names, "the Compose files", known, config.ENV_PREFIX)
+    assert config.load(env_file=config.HOME / ".env.example").mode == "continuous"
