@@ -1,6 +1,6 @@
-"""What the audit can't see in the topics: payments that Kafka removed before they were decided.
+"""What the audit can't see in the topics: payments that Kafka removed before they were decided, or before the audit.
 
-The filter's checkpoint tells: it holds the committed offsets and the losses that the filter has noted.
+Of the former the filter's checkpoint tells: it holds the committed offsets and the losses that the filter has noted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fraud_filter.topic_id import find_input, open_admin
 
 
 class Gap(NamedTuple):
-    """Offsets from `start` to before `end` of a partition that nobody has decided, and nobody can."""
+    """Offsets from `start` to before `end` of a partition that are no longer there."""
 
     partition: int
     start: int
@@ -71,6 +71,18 @@ def find_gaps(
         else:
             merged.append(gap)
     return tuple(gap for gap in merged if gap.partition in end and _touches(gap, start, end))
+
+
+def find_missing(start: Mapping[int, int], end: Mapping[int, int], first: Mapping[int, int]) -> tuple[Gap, ...]:
+    """What was asked for and is no longer retained.
+
+    Args:
+        start: the first offset that was asked for, by partition; without one that is the first retained.
+        end: the offset after the last one that was asked for, by partition; without one that is where it ends.
+        first: the first offset that was audited, by partition.
+    """
+    wanted = {number: start.get(number, 0 if at == end.get(number) else at) for number, at in first.items()}
+    return tuple(Gap(number, wanted[number], at) for number, at in sorted(first.items()) if wanted[number] < at)
 
 
 def _touches(gap: Gap, start: Mapping[int, int], end: Mapping[int, int]) -> bool:

@@ -1,25 +1,28 @@
 """The audit's books: for each payment what should have become of it, and what did. Knows no Kafka.
 
-A payment is known by partition and offset. Of its content only hashes are kept, so that millions fit into memory:
-about 10 bytes a payment, and 4 bytes a field for those that must be flagged.
+First all decisions are seen and put aside, by groups of neighbouring offsets; then the payments come, in the order of
+their offsets, and each group is settled when its last payment has come. So memory holds one group of each partition
+that is being read, and does not grow with the number of payments.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from fraud_filter.audit_digest import ABSENT, BROKEN, FLAGGED, PASSED, REJECTED, Digest, Row
+from fraud_filter.audit_spill import HELD_BYTES, Spill
 from fraud_filter.oracle import Decision
 from fraud_filter.schema import PaymentSchema
 from fraud_filter.source_headers import Source
 
-#: What should become of a payment. ABSENT: there is no record at this offset.
-ABSENT, PASSED, FLAGGED, REJECTED = range(4)
+__all__ = ["FLAGGED", "GROUP_OFFSETS", "PASSED", "REJECTED", "Finding", "Ledger"]
+
+#: Offsets of a group: about 2 MiB of memory and, where all of them are to be flagged, some 65 bytes each.
+GROUP_OFFSETS = 2**18
+_SEEN_FLAGGED, _SEEN_REJECTED = 1, 2
 
 
 class Finding(NamedTuple):
@@ -30,176 +33,179 @@ class Finding(NamedTuple):
     reason: str
 
 
-@dataclass
-class _Partition:
-    """Arrays with one place an offset, from `start` on."""
+class _Book:
+    """One group: what should become of its payments."""
 
-    start: int
-    expected: Any
-    detail: Any  # number of the rule set or of the reason
-    row: Any  # place of the content's hashes
-    flagged: Any  # records seen, at most 255
-    rejected: Any
-
-    @classmethod
-    def empty(cls, start: int, end: int) -> _Partition:
-        size = max(0, end - start)
-        zeros = [np.zeros(size, kind) for kind in (np.uint8, np.uint32, np.uint32, np.uint8, np.uint8)]
-        return cls(start, *zeros)
-
-    @property
-    def last_decided(self) -> int:
-        """The highest offset of which a record was seen; the one before `start` where none was."""
-        seen = np.flatnonzero((self.flagged > 0) | (self.rejected > 0))
-        return self.start + (int(seen[-1]) if len(seen) else -1)
+    def __init__(self, number: int, size: int) -> None:
+        self.number = number
+        self.first = number * size
+        self.kinds = bytearray(size)
+        self.places = array("I", bytes(4 * size))  # of the rows of those that should be flagged or rejected
+        self.rows = bytearray()
+        self.seen = bytearray(size)
 
 
 class Ledger:
-    """Books for the offsets `start` to before `end` of each partition; first `expect` all, then `see` all."""
+    """Books for the offsets `start` to before `end` of each partition; first `see` all, then `expect` all."""
 
-    def __init__(self, schema: PaymentSchema, start: Mapping[int, int], end: Mapping[int, int], examples: int) -> None:
-        """`examples` findings of each kind are kept."""
-        self._partitions = {partition: _Partition.empty(start[partition], end[partition]) for partition in end}
-        self._names = [field.name for field in schema.fields]
-        # Spark writes these in milliseconds, whatever they had
-        self._coarse = frozenset(at for at, field in enumerate(schema.fields) if field.type == "TIMESTAMP_NTZ")
-        self._details: list[tuple[str, ...]] = []  # rule sets, and reasons as sets of one
-        self._numbers: dict[tuple[str, ...], int] = {}
-        self._hashes = array("I")
+    def __init__(
+        self,
+        schema: PaymentSchema,
+        start: Mapping[int, int],
+        end: Mapping[int, int],
+        examples: int,
+        group_offsets: int = GROUP_OFFSETS,
+        held_bytes: int = HELD_BYTES,
+    ) -> None:
+        """`examples` findings of each kind are kept; decisions of `held_bytes` wait in memory, the others on disk."""
+        self._digest = Digest(schema)
+        self._spill = Spill(self._digest.row_bytes, held_bytes)
+        self._size = group_offsets
+        self._start, self._end = dict(start), dict(end)
+        self._last: dict[int, int] = {}
+        self._open: dict[int, _Book] = {}
         self._limit = examples
         self.expected: Counter[int] = Counter()
-        self.written = self.duplicated = self.unexpected = self.undecided = 0
+        self.written = self.rejected = self.duplicated = self.unexpected = self.former = self.lost = self.undecided = 0
         self.reject_reasons: Counter[str] = Counter()
         self.examples: dict[str, list[Finding]] = {"lost": [], "duplicated": [], "unexpected": []}
 
-    def expect(self, partition: int, offset: int, key: bytes | None, value: bytes | None, decision: Decision) -> None:
-        """Notes what should become of a payment."""
-        book = self._partitions[partition]
-        at = offset - book.start
-        if decision.reason is None and not decision.rules:
-            book.expected[at] = PASSED
-            self.expected[PASSED] += 1
-            return
-        kind = FLAGGED if decision.reason is None else REJECTED
-        detail = decision.rules if decision.reason is None else (decision.reason,)
-        content = self._content(key, decision.fields) if decision.reason is None else [_hash(key), _hash(value)]
-        book.expected[at] = kind
-        book.detail[at] = self._number(detail)
-        book.row[at] = len(self._hashes)
-        self._hashes.extend(content)
-        self.expected[kind] += 1
-
     def covers(self, source: Source) -> bool:
         """Whether the payment lies in the audited range; the topic is the caller's to compare."""
-        book = self._partitions.get(source.partition)
-        return book is not None and book.start <= source.offset < book.start + len(book.expected)
+        number = source.partition
+        return number in self._end and self._start[number] <= source.offset < self._end[number]
 
     def see_flagged(
         self, source: Source, key: bytes | None, fields: Sequence[Any] | None, rules: tuple[str, ...]
     ) -> None:
         """Notes a flagged record; `fields` is None when it can't be read."""
-        book, at = self._place(source)
-        self.written += 1
-        expected = book.expected[at]
-        named = ", ".join(rules) or "no rule"
-        if expected != FLAGGED:
-            wrong = {ABSENT: "no payment has this offset", PASSED: "it matches no rule", REJECTED: "it is not valid"}
-            self._unexpected(source, f"flagged by {named}, but {wrong[int(expected)]}")
-            return
-        self._count(book.flagged, at, source, "flagged")
-        if fields is None:
-            self._unexpected(source, "flagged with a value that is not a payment with rules")
-        elif rules != self._detail(book, at):
-            self._unexpected(source, f"flagged by {named} instead of {', '.join(self._detail(book, at))}")
-        else:
-            self._compare(source, self._content(key, fields), int(book.row[at]), ["key", *self._names])
+        self._put_aside(source, self._digest.flagged(source, key, fields, rules))
 
     def see_rejected(self, source: Source, key: bytes | None, value: bytes | None) -> None:
         """Notes a rejected record. A reason other than the oracle's is no fault: texts may differ."""
-        book, at = self._place(source)
-        expected = book.expected[at]
-        if expected != REJECTED:
-            wrong = {ABSENT: "no payment has this offset", PASSED: "it is valid", FLAGGED: "it is valid"}
-            book.rejected[at] = 1
-            self._unexpected(source, f"rejected ({source.reason}), but {wrong[int(expected)]}")
-            return
-        self._count(book.rejected, at, source, "rejected")
-        self.reject_reasons[source.reason.partition(":")[0]] += 1
-        self._compare(source, [_hash(key), _hash(value)], int(book.row[at]), ["key", "value"])
+        self._put_aside(source, self._digest.rejected(source, key, value))
+
+    def see_former(self) -> None:
+        """Notes a decision on a payment of a former topic of the same name: it is no matter of this one's."""
+        self.former += 1
 
     def see_unreadable(self, partition: int, offset: int, topic: str) -> None:
         """Notes a record of an output topic (at its own partition and offset) without readable source headers."""
-        self.unexpected += 1
-        self._example("unexpected", Finding(partition, offset, f"record of {topic} without readable source headers"))
+        self._unexpected(partition, offset, f"record of {topic} without readable source headers")
 
-    @property
-    def rejected(self) -> int:
-        """Payments of which a rejected record was seen."""
-        return sum(int(np.count_nonzero(book.rejected)) for book in self._partitions.values())
+    def begin_at(self, start: Mapping[int, int]) -> None:
+        """Moves the start of partitions whose first records were removed since."""
+        self._start |= start
+
+    def expect(
+        self,
+        partition: int,
+        offset: int,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        decision: Decision,
+    ) -> None:
+        """Notes what should become of a payment; a partition's payments come in their order."""
+        book = self._book(partition, offset // self._size)
+        at = offset - book.first
+        if decision.reason is None and not decision.rules:
+            book.kinds[at] = PASSED
+            self.expected[PASSED] += 1
+            return
+        kind = FLAGGED if decision.reason is None else REJECTED
+        book.kinds[at] = kind
+        book.places[at] = len(book.rows) // self._digest.row_bytes
+        book.rows += self._digest.expected(offset, timestamp_ms, key, value, decision)
+        self.expected[kind] += 1
+
+    def settle(self) -> None:
+        """Settles the groups whose payments have begun to come: their partitions are read to their end."""
+        for partition in sorted(self._open):
+            self._settle(partition, self._open.pop(partition))
 
     def close(self) -> int:
-        """Counts what is missing, flagged and rejected, and keeps examples of it.
+        """Settles what is left; returns how many decisions are missing, flagged and rejected.
 
-        `undecided` becomes the number of those that come after the last decision of their partition.
+        `undecided` is then the number of those that come after the last decision of their partition.
         """
-        lost, last = 0, {partition: book.last_decided for partition, book in self._partitions.items()}
-        for finding in self._missing():
-            lost += 1
-            self.undecided += finding.offset > last[finding.partition]
-            self._example("lost", finding)
-        return lost
+        self.settle()
+        for partition, number in self._spill.groups():  # decisions where no payment is
+            self._settle(partition, _Book(number, self._size))
+        return self.lost
 
-    def _missing(self) -> Iterator[Finding]:
-        for partition, book in sorted(self._partitions.items()):
-            is_missing = ((book.expected == FLAGGED) & (book.flagged == 0)) | (
-                (book.expected == REJECTED) & (book.rejected == 0)
-            )
-            for at in np.flatnonzero(is_missing):
-                verb = "flagged by" if book.expected[at] == FLAGGED else "rejected as"
-                yield Finding(
-                    partition, book.start + int(at), f"should be {verb} {', '.join(self._detail(book, int(at)))}"
-                )
+    def _put_aside(self, source: Source, row: bytes) -> None:
+        self._last[source.partition] = max(self._last.get(source.partition, -1), source.offset)
+        self._spill.add((source.partition, source.offset // self._size), row)
 
-    def _place(self, source: Source) -> tuple[_Partition, int]:
-        book = self._partitions[source.partition]
-        return book, source.offset - book.start
+    def _book(self, partition: int, number: int) -> _Book:
+        book = self._open.get(partition)
+        if book is None or book.number != number:
+            if book is not None:
+                self._settle(partition, book)
+            book = self._open[partition] = _Book(number, self._size)
+        return book
 
-    def _detail(self, book: _Partition, at: int) -> tuple[str, ...]:
-        return self._details[int(book.detail[at])]
+    def _settle(self, partition: int, book: _Book) -> None:
+        for part in self._spill.take((partition, book.number)):
+            for row in self._digest.rows(part):
+                if self._start[partition] <= row.offset:
+                    self._see(partition, book, row)
+        for row in self._digest.rows(book.rows):
+            seen = _SEEN_FLAGGED if row.kind == FLAGGED else _SEEN_REJECTED
+            if not book.seen[row.offset - book.first] & seen:
+                self.lost += 1
+                self.undecided += row.offset > self._last.get(partition, -1)
+                verb = "flagged by" if row.kind == FLAGGED else "rejected as"
+                self._example("lost", Finding(partition, row.offset, f"should be {verb} {self._digest.text(row)}"))
 
-    def _number(self, detail: tuple[str, ...]) -> int:
-        number = self._numbers.setdefault(detail, len(self._details))
-        if number == len(self._details):
-            self._details.append(detail)
-        return number
-
-    def _count(self, seen: Any, at: int, source: Source, verb: str) -> None:
-        if seen[at]:
+    def _see(self, partition: int, book: _Book, row: Row) -> None:
+        at, told = row.offset - book.first, self._digest.text(row)
+        kind, is_rejected = book.kinds[at], row.kind == REJECTED
+        self.written += not is_rejected
+        if kind != (REJECTED if is_rejected else FLAGGED):
+            valid = {PASSED: "it is valid", FLAGGED: "it is valid"} if is_rejected else {}
+            wrong = {ABSENT: "no payment has this offset", PASSED: "it matches no rule", REJECTED: "it is not valid"}
+            named = f"rejected ({told})" if is_rejected else f"flagged by {told or 'no rule'}"
+            if is_rejected:
+                self._mark(book, at, _SEEN_REJECTED)
+            self._unexpected(partition, row.offset, f"{named}, but {(wrong | valid)[kind]}")
+            return
+        due = self._digest.row(book.rows, book.places[at])
+        if row.timestamp_ms != due.timestamp_ms:
+            other = f"decided with source.timestamp {row.timestamp_ms}, but the payment's is {due.timestamp_ms}"
+            self._unexpected(partition, row.offset, other)
+            return
+        if not self._mark(book, at, _SEEN_REJECTED if is_rejected else _SEEN_FLAGGED):
             self.duplicated += 1
-            self._example("duplicated", Finding(source.partition, source.offset, f"{verb} again"))
-        seen[at] = 1
+            verb = "rejected" if is_rejected else "flagged"
+            self._example("duplicated", Finding(partition, row.offset, f"{verb} again"))
+        if is_rejected:
+            self.reject_reasons[told.partition(":")[0]] += 1
+        self._compare(partition, row, due)
 
-    def _compare(self, source: Source, content: Sequence[int], row: int, names: Sequence[str]) -> None:
-        kept = self._hashes[row : row + len(content)]
-        different = [name for name, one, other in zip(names, content, kept, strict=True) if one != other]
-        if different:
-            self._unexpected(source, f"written with another {', '.join(different)} than the payment's")
+    def _mark(self, book: _Book, at: int, sign: int) -> bool:
+        """Whether it is the first such decision."""
+        is_new = not book.seen[at] & sign
+        book.seen[at] |= sign
+        self.rejected += is_new and sign == _SEEN_REJECTED
+        return is_new
 
-    def _content(self, key: bytes | None, fields: Sequence[Any]) -> list[int]:
-        hashes = [_hash(value) for value in fields]
-        for at in self._coarse:
-            hashes[at] = _hash(None if fields[at] is None else fields[at] // 1000)
-        return [_hash(key), *hashes]
+    def _compare(self, partition: int, row: Row, due: Row) -> None:
+        told = self._digest.text(row)
+        if row.kind == BROKEN:
+            self._unexpected(partition, row.offset, "flagged with a value that is not a payment with rules")
+        elif row.kind == FLAGGED and row.detail != due.detail:
+            instead = self._digest.text(due)
+            self._unexpected(partition, row.offset, f"flagged by {told or 'no rule'} instead of {instead}")
+        elif different := self._digest.differences(row, due):
+            names = ", ".join(different)
+            self._unexpected(partition, row.offset, f"written with another {names} than the payment's")
 
-    def _unexpected(self, source: Source, reason: str) -> None:
+    def _unexpected(self, partition: int, offset: int, reason: str) -> None:
         self.unexpected += 1
-        self._example("unexpected", Finding(source.partition, source.offset, reason))
+        self._example("unexpected", Finding(partition, offset, reason))
 
     def _example(self, kind: str, finding: Finding) -> None:
         if len(self.examples[kind]) < self._limit:
             self.examples[kind].append(finding)
-
-
-def _hash(value: Any) -> int:
-    """32 bits; -1 and -2, 1 and 1.0, and None and 'None' differ."""
-    return hash(value if type(value) is str or type(value) is bytes else (repr(value),)) & 0xFFFFFFFF

@@ -29,12 +29,15 @@ _GROUP = 8
 _TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 
 
-def decide(records: DataFrame, schema: PaymentSchema, rules: RuleSet, settings: Settings) -> DataFrame:
+def decide(
+    records: DataFrame, schema: PaymentSchema, rules: RuleSet, settings: Settings, topic_id: str = ""
+) -> DataFrame:
     """Routes each record: a flagged payment, a rejected record, or nothing.
 
     Args:
         records: columns `_key`, `_value` (binary), `_topic`, `_partition`, `_offset`, `_timestamp`, as `sources` gives
             them (the leading underscore keeps them apart from the payment's own fields).
+        topic_id: of the input topic, for a header; "" for none.
 
     Returns:
         Columns `key`, `value`, `topic`, `headers`, as Spark's Kafka sink takes them; one row a written record.
@@ -46,7 +49,7 @@ def decide(records: DataFrame, schema: PaymentSchema, rules: RuleSet, settings: 
         F.col("_key").alias("key"),
         F.when(is_rejected, F.col("_value")).otherwise(_flagged_json(schema).cast("binary")).alias("value"),
         F.when(is_rejected, F.lit(settings.rejected_topic)).otherwise(F.lit(settings.flagged_topic)).alias("topic"),
-        F.concat(_source_headers(), F.when(is_rejected, rejected).otherwise(F.array())).alias("headers"),
+        F.concat(_source_headers(topic_id), F.when(is_rejected, rejected).otherwise(F.array())).alias("headers"),
     )
 
 
@@ -160,7 +163,7 @@ def _flagged_json(schema: PaymentSchema) -> Column:
     return F.to_json(payment, {"timestampFormat": _TIMESTAMP_FORMAT})
 
 
-def _source_headers() -> Column:
+def _source_headers(topic_id: str) -> Column:
     """Where the payment was read, as Kafka headers; the timestamp in milliseconds since 1970."""
     texts = {
         layout.HEADER_TOPIC: F.col("_topic"),
@@ -168,6 +171,8 @@ def _source_headers() -> Column:
         layout.HEADER_OFFSET: F.col("_offset").cast("string"),
         layout.HEADER_TIMESTAMP: F.unix_millis("_timestamp").cast("string"),
     }
+    if topic_id:
+        texts[layout.HEADER_TOPIC_ID] = F.lit(topic_id)
     return F.array(*(_header(key, text) for key, text in texts.items()))
 
 

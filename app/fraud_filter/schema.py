@@ -16,6 +16,9 @@ HEADER_TOPIC = "source.topic"
 HEADER_PARTITION = "source.partition"
 HEADER_OFFSET = "source.offset"
 HEADER_TIMESTAMP = "source.timestamp"
+#: The id of the payment's topic, as Kafka's tools print it; not there where the brokers give none (before 2.8). A topic
+#: that was deleted and created again has the same name and offsets, and another id.
+HEADER_TOPIC_ID = "source.topic_id"
 #: Header of rejected records: why, one of the REASON_* values, the last three followed by ": " and names of fields.
 #: A record that is too large is written without key and value; where it lies is in the headers.
 HEADER_REASON = "reject.reason"

@@ -13,7 +13,7 @@ Headers = Iterable[tuple[str, bytes | None]]
 class Source(NamedTuple):
     """Where a decided payment was read; `timestamp_ms` is its append time in milliseconds since 1970.
 
-    `reason` is the reject.reason header of a rejected record, else empty.
+    `reason` is the reject.reason header of a rejected record, else empty; `topic_id` is empty where none was written.
     """
 
     topic: str
@@ -21,6 +21,7 @@ class Source(NamedTuple):
     offset: int
     timestamp_ms: int
     reason: str
+    topic_id: str = ""
 
 
 def read_source(headers: Headers | None) -> Source | None:
@@ -33,6 +34,7 @@ def read_source(headers: Headers | None) -> Source | None:
             int(found[layout.HEADER_OFFSET]),  # type: ignore[arg-type]
             int(found[layout.HEADER_TIMESTAMP]),  # type: ignore[arg-type]
             (found.get(layout.HEADER_REASON) or b"").decode(errors="replace"),
+            (found.get(layout.HEADER_TOPIC_ID) or b"").decode(errors="replace"),
         )
     except (KeyError, ValueError, TypeError, AttributeError):
         return None

@@ -51,6 +51,7 @@ class Outputs:
         key: bytes | None = b"card",
         partition: int = 0,
         timestamp_ms: int | None = None,
+        topic_id: str = "",
     ) -> list[Placed]:
         """Appends a flagged record for each payment.
 
@@ -59,11 +60,12 @@ class Outputs:
             changes: fields that differ from the payment's.
             key: that of `pay`, or another.
             timestamp_ms: another source.timestamp than the payment's, in milliseconds since 1970.
+            topic_id: of the payment's topic, for a header; "" for none.
         """
         records = []
         for paid in payments:
             fields = {**json.loads(paid.value or b""), **(changes or {}), layout.RULES_FIELD: list(rules)}
-            records.append((key, json.dumps(fields).encode(), _source(paid, timestamp_ms)))
+            records.append((key, json.dumps(fields).encode(), _source(paid, timestamp_ms, topic_id)))
         return self._write(self.stage.flagged, records, partition)
 
     def reject(self, payments: Iterable[Placed], reason: str = layout.REASON_MALFORMED, **other: Any) -> list[Placed]:
@@ -106,7 +108,7 @@ def latencies(payments: Sequence[Placed], decided: Sequence[Placed]) -> list[int
     return [out.timestamp_ms - paid.timestamp_ms for paid, out in zip(payments, decided, strict=True)]
 
 
-def _source(paid: Placed, timestamp_ms: int | None = None) -> list[tuple[str, bytes]]:
+def _source(paid: Placed, timestamp_ms: int | None = None, topic_id: str = "") -> list[tuple[str, bytes]]:
     numbers = {
         layout.HEADER_PARTITION: paid.partition,
         layout.HEADER_OFFSET: paid.offset,
@@ -115,4 +117,5 @@ def _source(paid: Placed, timestamp_ms: int | None = None) -> list[tuple[str, by
     return [
         (layout.HEADER_TOPIC, paid.topic.encode()),
         *((name, str(number).encode()) for name, number in numbers.items()),
+        *([(layout.HEADER_TOPIC_ID, topic_id.encode())] if topic_id else []),
     ]

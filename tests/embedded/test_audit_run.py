@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from fraud_filter.audit import AuditResult, audit
+from fraud_filter.audit import audit
+from fraud_filter.audit_result import AuditResult
 from fraud_filter.ledger import Finding
+from fraud_filter.topic_id import find_input, open_admin
 from outputs import Outputs, Placed
 from running import Stage, payment
 
@@ -206,6 +208,36 @@ def test_records_of_another_topic_or_range_are_left_out(outputs: Outputs, scene:
     assert _faults(_audit(outputs)) == (0, 0, 0)
 
 
+def test_a_decision_with_the_time_of_another_payment_is_unexpected(outputs: Outputs, scene: Scene) -> None:
+    """As a former topic of the same name leaves it: the offset, the key and the content are right."""
+    at_ms = scene.large.timestamp_ms
+    outputs.flag([scene.large], timestamp_ms=at_ms - 1)
+    outputs.flag([scene.other])
+    outputs.reject([scene.bad])
+    result = _audit(outputs)
+    assert _faults(result) == (1, 0, 1)
+    reason = f"decided with source.timestamp {at_ms - 1}, but the payment's is {at_ms}"
+    assert result.examples["unexpected"] == _at(scene.large, reason)
+
+
+def test_decisions_of_a_former_topic_are_known_by_its_id(outputs: Outputs, scene: Scene) -> None:
+    own = find_input(open_admin(outputs.stage.settings()), outputs.stage.settings()).id
+    former = "A" * len(own)
+    outputs.flag([scene.common, scene.large, scene.common._replace(offset=99)], topic_id=former)
+    outputs.flag([scene.other], topic_id=own)
+    outputs.reject([scene.bad])
+    result = _audit(outputs)
+    assert (*_faults(result), result.former) == (
+        1,
+        0,
+        0,
+        3,
+    )  # the former topic's decision is none on this one's payment
+    outputs.flag([scene.large], topic_id=own)
+    result = _audit(outputs)
+    assert (*_faults(result), result.former, result.ok) == (0, 0, 0, 3, True)
+
+
 def test_the_range_is_from_start_to_before_end(outputs: Outputs) -> None:
     placed = outputs.pay(*(payment(f"p{number}", 6000) for number in range(10)))
     outputs.flag(placed[3:6])
@@ -226,16 +258,24 @@ def test_records_that_are_gone_are_not_audited(outputs: Outputs, admin: Any) -> 
     outputs.flag(placed[2:])
     admin.delete_records({TopicPartition(outputs.stage.input, 0): 2})
     result = _audit(outputs, start={0: 0})
-    assert (result.start[0], result.payments, result.ok) == (2, 3, True)
+    assert (result.start[0], result.payments, result.ok, result.complete) == (2, 3, True, False)
+    assert _audit(outputs).complete
+    ran = _call(outputs.stage, "--from", '{"0": 1}')
+    assert ran.returncode == 1, ran.stderr
+    assert "not audited, no longer retained: partition 0 offsets 1 to 1 (1 payments)" in " ".join(ran.stdout.split())
+    assert _call(outputs.stage, "--from", '{"0": 1}', "--allow-gap").returncode == 0
+    assert _call(outputs.stage).returncode == 0
 
 
-def test_an_empty_topic_is_right(outputs: Outputs) -> None:
+def test_an_empty_range_proves_nothing(outputs: Outputs) -> None:
     result = _audit(outputs)
-    assert result.ok
+    assert (result.ok, result.complete) == (True, False)
     assert (result.payments, result.expected, result.written, result.end) == (0, 0, 0, {0: 0, 1: 0})
     ran = _call(outputs.stage)
-    assert ran.returncode == 0, ran.stderr
+    assert ran.returncode == 1, ran.stderr
     assert "Nothing to audit" in ran.stdout
+    assert "--allow-gap takes that" in ran.stdout
+    assert _call(outputs.stage, "--allow-gap").returncode == 0
 
 
 def test_examples_are_limited_and_counts_are_not(outputs: Outputs) -> None:

@@ -13,7 +13,8 @@ import pytest
 import yaml
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
-from fraud_filter.audit import AuditResult, audit
+from fraud_filter.audit import audit
+from fraud_filter.audit_result import AuditResult
 from fraud_filter.config import load
 from fraud_filter.oracle import Oracle
 from fraud_filter.rule_trial import as_table, try_rules

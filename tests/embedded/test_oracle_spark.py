@@ -148,8 +148,6 @@ def test_what_spark_writes_passes_the_audit(spark: Any) -> None:
     rules = _rules(["true", "amount > 100", "merchant IS NULL", "created_at >= '2024-01-01'"])
     oracle = Oracle(SCHEMA, rules)
     ledger = Ledger(SCHEMA, {0: 0}, {0: len(values)}, examples=50)
-    for offset, (value, decision) in enumerate(zip(values, oracle.decide(values), strict=True)):
-        ledger.expect(0, offset, b"card", value, decision)
     settings = load()
     written = query.decide(_records(spark, values), SCHEMA, rules, settings).collect()
     assert len(written) == len(values)
@@ -161,10 +159,12 @@ def test_what_spark_writes_passes_the_audit(spark: Any) -> None:
             ledger.see_rejected(source, bytes(row["key"]), value)
         else:
             ledger.see_flagged(source, bytes(row["key"]), *_flagged(oracle, value))
+    for offset, (value, decision) in enumerate(zip(values, oracle.decide(values), strict=True)):
+        ledger.expect(0, offset, 1_700_000_000_123, b"card", value, decision)
+    lost = ledger.close()
     findings = [
         f"{finding.reason}: {_shown(values[finding.offset])}" for kind in ledger.examples.values() for finding in kind
     ]
-    lost = ledger.close()
     assert (lost, ledger.unexpected, ledger.duplicated) == (0, 0, 0), "\n".join(findings)
     assert ledger.reject_reasons[layout.REASON_WRONG_TYPE] > 100
 

@@ -106,6 +106,13 @@ def test_a_flagged_record_is_the_payment_with_key_topic_and_headers(spark: Any, 
     }
 
 
+def test_every_written_record_tells_the_topic_s_id(spark: Any, settings: Settings) -> None:
+    schema, rules = _parts(settings)
+    rows = [(b"k", value, "payments", 1, at, None) for at, value in enumerate((_payment(amount=5000), b"bad"))]
+    written = query.decide(spark.createDataFrame(rows, COLUMNS), schema, rules, settings, "x-8_ZhQ").collect()
+    assert [_headers(row)["source.topic_id"] for row in written] == ["x-8_ZhQ"] * 2
+
+
 @pytest.mark.parametrize(
     ("value", "reason"),
     [

@@ -9,6 +9,7 @@ import pytest
 import requests
 
 from faults import events, java_of, metrics
+from fraud_filter.audit import audit
 from fraud_filter.config import ModeName
 from fraud_filter.embedded.processes import Child
 from running import Stage, free_ports, payment, until, wait_until
@@ -88,6 +89,9 @@ def test_each_mode_begins_at_the_first_record_of_a_topic_that_was_recreated_whil
         assert len(events(program, "topic_recreated")) == 1
         assert metrics(port)["fraud_filter_lost_records_total"] == 0  # all of the former one was decided
         assert program.stop(30) == 0, program.tail()
+    result = audit(stage.settings())
+    assert (result.ok, result.expected) == (True, 60), result.examples
+    assert result.former >= 20
 
 
 @pytest.mark.parametrize("mode", ["continuous", "micro-batch"])

@@ -112,7 +112,7 @@ def test_rules_that_are_not_plain_are_refused(
 
 
 def test_flink_gets_the_predicates_as_they_are(settings: config.Settings, schema: PaymentSchema) -> None:
-    text = statement(schema, load_rules(settings.rules, schema), settings)
+    text = statement(schema, load_rules(settings.rules, schema), settings, "x-8_ZhQ")
     assert "(`amount` >= 5000)" in text
     assert "HOUR(`created_at`) < 5" in text
     assert "`payment_id` IN ('pay-blocked-0001', 'pay-blocked-0002', 'pay-blocked-0003')" in text
@@ -130,7 +130,7 @@ def test_flink_reads_from_the_given_offsets(settings: config.Settings) -> None:
 def test_quotation_marks_cannot_leave_their_literal(
     settings: config.Settings, schema: PaymentSchema, tmp_path: Path
 ) -> None:
-    text = statement(schema, rules_of(schema, tmp_path, 'merchant = "it\'s"'), settings)
+    text = statement(schema, rules_of(schema, tmp_path, 'merchant = "it\'s"'), settings, "x")
     assert "`merchant` = 'it''s'" in text
 
 
@@ -139,4 +139,4 @@ def test_flink_refuses_fields_that_it_may_read_otherwise(settings: config.Settin
     path.write_text("payment_id STRING NOT NULL, amount DECIMAL(10, 2) NOT NULL")
     other = load_schema(path)
     with pytest.raises(UsageError, match="can't take the field 'amount' of type DECIMAL"):
-        statement(other, rules_of(other, tmp_path, "payment_id = 'x'"), settings)
+        statement(other, rules_of(other, tmp_path, "payment_id = 'x'"), settings, "x")

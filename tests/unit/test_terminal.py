@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.table import Table
 
-from fraud_filter.audit import AuditResult
 from fraud_filter.audit_report import print_audit
+from fraud_filter.audit_result import AuditResult
 from fraud_filter.cli.run import command as run_command
 from fraud_filter.config import HOME, load
 from fraud_filter.console import PrintableConsole

@@ -24,6 +24,7 @@ from fraud_filter.kafka_client import librdkafka_config
 from fraud_filter.record_size import most_written_bytes
 from fraud_filter.rules import load_rules
 from fraud_filter.schema import load_schema
+from fraud_filter.topic_id import find_input, open_admin
 
 _POLL_S = 0.1
 #: Offsets are committed this often, as a query's checkpoint is written now and then.
@@ -51,10 +52,11 @@ class Floor:
     """The loop, from the settings' starting offsets on."""
 
     def __init__(self, settings: Settings) -> None:
-        """Raises UsageError: the schema or the rules are more than the plain filter knows."""
+        """Raises UsageError: the schema or the rules are more than the plain filter knows, or no broker answers."""
         schema = load_schema(settings.payment_schema)
         self._filter = PythonFilter(schema, load_rules(settings.rules, schema), settings)
         self._settings = settings
+        self._topic_id = find_input(open_admin(settings), settings).id
         self._consumer = Consumer(librdkafka_config(settings) | _CONSUMER)
         largest = {"message.max.bytes": most_written_bytes(settings), "on_delivery": self._fail}
         self._producer = Producer(librdkafka_config(settings) | _PRODUCER | largest)
@@ -109,6 +111,7 @@ class Floor:
             (layout.HEADER_PARTITION, str(place[0])),
             (layout.HEADER_OFFSET, str(place[1])),
             (layout.HEADER_TIMESTAMP, str(message.timestamp()[1])),
+            (layout.HEADER_TOPIC_ID, self._topic_id),
         ]
         if written.reason:
             headers.append((layout.HEADER_REASON, written.reason))

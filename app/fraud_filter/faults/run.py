@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from fraud_filter.audit import AuditResult, audit
+from fraud_filter.audit import audit
+from fraud_filter.audit_result import AuditResult
 from fraud_filter.compose.switching import switch
 from fraud_filter.compose.waiting import start
 from fraud_filter.config import ModeName

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.table import Table
 
-from fraud_filter.audit import AuditResult
+from fraud_filter.audit_result import AuditResult
 from fraud_filter.faults.result import Outcome, result_table
 from fraud_filter.soak.schedule import Due
 from fraud_filter.soak.trend import Trend

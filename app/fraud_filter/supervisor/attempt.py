@@ -140,7 +140,7 @@ class Attempt:
             settings, place = self._prepare(spark)
             if self.stop.requested:
                 return None
-            query = start_query(spark, inputs, settings)
+            query = start_query(spark, inputs, settings, place.topic_id)
         self.monitor.metrics.set_slots(inputs.partitions if inputs.mode.holds_tasks else 0, slots)
         _log.info(
             "event=started mode=%s query=%s run=%s partitions=%d task_slots=%d rules=%d seconds=%.1f",

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-def start_query(spark: SparkSession, inputs: preflight.Inputs, settings: Settings) -> StreamingQuery:
-    """Starts the query over `inputs`.
+def start_query(spark: SparkSession, inputs: preflight.Inputs, settings: Settings, topic_id: str) -> StreamingQuery:
+    """Starts the query over `inputs`; `topic_id` is that of the input topic, or "".
 
     Raises:
         UsageError: Spark refuses it in this mode.
@@ -26,7 +26,7 @@ def start_query(spark: SparkSession, inputs: preflight.Inputs, settings: Setting
     from fraud_filter import query, sinks, sources
 
     records = sources.read(spark, inputs.mode, inputs.schema, settings)
-    decisions = query.decide(records, inputs.schema, inputs.rules, settings)
+    decisions = query.decide(records, inputs.schema, inputs.rules, settings, topic_id)
     preflight.check_plan(decisions, inputs.mode)
     try:
         return sinks.write(decisions, inputs.mode, settings).start()

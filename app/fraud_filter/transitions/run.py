@@ -8,7 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fraud_filter.audit import AuditResult, audit
+from fraud_filter.audit import audit
+from fraud_filter.audit_result import AuditResult
 from fraud_filter.config import ModeName, Settings
 from fraud_filter.embedded.processes import Child
 from fraud_filter.embedded.waiting import let_pass, wait_until

@@ -14,6 +14,7 @@ from fraud_filter.embedded.processes import Child
 from fraud_filter.rules import load_rules
 from fraud_filter.schema import load_schema
 from fraud_filter.session import COLLECTOR, EARLY_COMPILER
+from fraud_filter.topic_id import find_input, open_admin
 
 _HERE = Path(__file__).parent
 _VENV = HOME / ".venv-flink"
@@ -51,7 +52,7 @@ def program(launch: Launch) -> Child:
 
     Raises:
         UsageError: the schema or the rules are more than Flink's filter knows.
-        FraudFilterError: its Kafka connector can't be fetched.
+        FraudFilterError: its Kafka connector can't be fetched, or no broker answers.
     """
     settings = launch.settings
     schema = load_schema(settings.payment_schema)
@@ -65,10 +66,11 @@ def program(launch: Launch) -> Child:
         "execution.checkpointing.dir": (folder / "checkpoints").as_uri(),
         "io.tmp.dirs": str(folder),
     }
+    topic_id = find_input(open_admin(settings), settings).id
     job = {
         "settings": options,
         "tables": tables(settings, launch.start),
-        "statement": statement(schema, load_rules(settings.rules, schema), settings),
+        "statement": statement(schema, load_rules(settings.rules, schema), settings, topic_id),
     }
     file = folder / "job.json"
     file.write_text(json.dumps(job, indent=1), encoding="utf-8")

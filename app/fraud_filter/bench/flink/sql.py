@@ -59,8 +59,8 @@ def tables(settings: Settings, start: Mapping[int, int]) -> list[str]:
     ]
 
 
-def statement(schema: PaymentSchema, rules: RuleSet, settings: Settings) -> str:
-    """The statement that runs for ever.
+def statement(schema: PaymentSchema, rules: RuleSet, settings: Settings, topic_id: str) -> str:
+    """The statement that runs for ever; `topic_id` is the input topic's, for a header.
 
     Raises:
         UsageError: a rule is more than plain comparisons, or a field of a type other than STRING, DOUBLE, TIMESTAMP.
@@ -73,12 +73,13 @@ def statement(schema: PaymentSchema, rules: RuleSet, settings: Settings) -> str:
     members.append(f"KEY {_text(layout.RULES_FIELD)} VALUE JSON_ARRAY({matched} ABSENT ON NULL)")
     flagged = f"CAST(JSON_OBJECT({', '.join(members)}) AS BYTES)"
     topics = _text(settings.rejected_topic), _text(settings.flagged_topic)
+    headers = _headers(topic_id, f"'{layout.REASON_MALFORMED}'"), _headers(topic_id, None)
     return f"""
         INSERT INTO decisions
         SELECT `_key`,
                CASE WHEN {is_missing} THEN `_value` ELSE {flagged} END,
                CASE WHEN {is_missing} THEN {topics[0]} ELSE {topics[1]} END,
-               CASE WHEN {is_missing} THEN {_headers(f"'{layout.REASON_MALFORMED}'")} ELSE {_headers(None)} END
+               CASE WHEN {is_missing} THEN {headers[0]} ELSE {headers[1]} END
         FROM (SELECT *, ARRAY[ROW({", ".join(value for _, value in parsed)})] AS `_payment`
               FROM (SELECT *, DECODE(`_value`, 'UTF-8') AS `_text` FROM payments))
         CROSS JOIN UNNEST(`_payment`) AS `_fields` ({", ".join(_quoted(name) for name, _ in parsed)})
@@ -117,7 +118,7 @@ def _condition(rule: PlainRule) -> str:
     return f"({tree.sql(dialect=_DIALECT)})"
 
 
-def _headers(reason: str | None) -> str:
+def _headers(topic_id: str, reason: str | None) -> str:
     """The headers as a map; the time in milliseconds since 1970 is put together from its seconds and the rest."""
     seconds = "TIMESTAMPDIFF(SECOND, TIMESTAMP '1970-01-01 00:00:00', CAST(`_timestamp` AS TIMESTAMP(3)))"
     texts = {
@@ -125,6 +126,7 @@ def _headers(reason: str | None) -> str:
         layout.HEADER_PARTITION: "CAST(`_partition` AS STRING)",
         layout.HEADER_OFFSET: "CAST(`_offset` AS STRING)",
         layout.HEADER_TIMESTAMP: f"CONCAT(CAST({seconds} AS STRING), DATE_FORMAT(`_timestamp`, 'SSS'))",
+        layout.HEADER_TOPIC_ID: _text(topic_id),
         **({layout.HEADER_REASON: reason} if reason else {}),
     }
     return "MAP[" + ", ".join(f"'{name}', CAST({text} AS BYTES)" for name, text in texts.items()) + "]"
