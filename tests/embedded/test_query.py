@@ -35,11 +35,11 @@ def settings() -> Settings:
     return load()
 
 
-def _decide(spark: Any, values: Sequence[bytes | None], settings: Settings) -> list[Any]:
+def _decide(spark: Any, values: Sequence[bytes | None], settings: Settings, topic_id: str = "") -> list[Any]:
     schema, rules = _parts(settings)
     rows = [(f"k{n}".encode(), value, "payments", 1, n, None) for n, value in enumerate(values)]
     records = spark.createDataFrame(rows, COLUMNS).withColumn("_timestamp", _millis(1_700_000_000_123))
-    return list(query.decide(records, schema, rules, settings).collect())
+    return list(query.decide(records, schema, rules, settings, topic_id).collect())
 
 
 def _millis(value: int) -> Any:
@@ -107,9 +107,7 @@ def test_a_flagged_record_is_the_payment_with_key_topic_and_headers(spark: Any, 
 
 
 def test_every_written_record_tells_the_topic_s_id(spark: Any, settings: Settings) -> None:
-    schema, rules = _parts(settings)
-    rows = [(b"k", value, "payments", 1, at, None) for at, value in enumerate((_payment(amount=5000), b"bad"))]
-    written = query.decide(spark.createDataFrame(rows, COLUMNS), schema, rules, settings, "x-8_ZhQ").collect()
+    written = _decide(spark, [_payment(amount=5000), b"bad"], settings, "x-8_ZhQ")
     assert [_headers(row)["source.topic_id"] for row in written] == ["x-8_ZhQ"] * 2
 
 
