@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 #: Who speaks once a stop has begun: of tasks that were killed, of their interrupted readers, and of their last
-#: words to a coordinator that is gone (Spark guide, "Continuous Processing", Caveats).
+#: words to a coordinator or a scheduler that is gone (Spark guide, "Continuous Processing", Caveats). Whatever the
+#: query's own end has to say comes from elsewhere, `sql.execution.streaming`.
 _LOGGERS = (
-    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.executor",
+    "org.apache.spark.network",
+    "org.apache.spark.rpc",
+    "org.apache.spark.scheduler",
     "org.apache.spark.sql.execution.streaming.continuous.ContinuousQueuedDataReader$DataReaderThread",
-    "org.apache.spark.network.server.TransportRequestHandler",
 )
 
 
@@ -20,4 +23,4 @@ def silence(gateway: Any) -> None:
     """
     log4j = gateway.jvm.org.apache.logging.log4j
     for name in _LOGGERS:
-        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+        log4j.core.config.Configurator.setAllLevels(name, log4j.Level.OFF)
