@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fraud_filter import rule_functions as functions
 from fraud_filter.errors import UsageError
 from fraud_filter.rule_bounds import PartRefusedError, check_bounds
-from fraud_filter.rule_syntax import size_flaw
+from fraud_filter.rule_syntax import place, size_flaw
 from fraud_filter.rule_tree import Node, path, read_tree
 from fraud_filter.rules import Rule, RuleSet
 from fraud_filter.schema import PaymentSchema
@@ -200,7 +200,4 @@ def _analysis_reason(when: str, error: Any) -> str:
     contexts = error.getQueryContext()
     if not contexts:
         return f"{reason} in {when!r}"
-    start = contexts[0].startIndex()
-    line = when.count("\n", 0, start) + 1
-    column = start - (when.rfind("\n", 0, start) + 1) + 1
-    return f"line {line}, column {column} of {when!r}: {reason}"
+    return f"{place(when, contexts[0].startIndex())}: {reason}"

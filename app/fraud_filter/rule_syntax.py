@@ -63,14 +63,14 @@ def _pair_flaw(when: str) -> str | None:
     opened: list[int] = []
     for at, letter in enumerate(bare):
         if letter in "'\"`":
-            return f"{_place(when, at)}: the quotation that begins with {letter} has no end; close it"
+            return f"{place(when, at)}: the quotation that begins with {letter} has no end; close it"
         if letter in "([":
             opened.append(at)
         elif letter in _PAIRS:
             if not opened or bare[opened[-1]] != _PAIRS[letter]:
-                return f"{_place(when, at)}: this {letter} closes no {_PAIRS[letter]}; take it away or open one"
+                return f"{place(when, at)}: this {letter} closes no {_PAIRS[letter]}; take it away or open one"
             opened.pop()
-    return f"{_place(when, opened[-1])}: this {bare[opened[-1]]} is not closed; close it" if opened else None
+    return f"{place(when, opened[-1])}: this {bare[opened[-1]]} is not closed; close it" if opened else None
 
 
 def _name_flaw(when: str, schema: PaymentSchema) -> str | None:
@@ -91,7 +91,7 @@ def _name_flaw(when: str, schema: PaymentSchema) -> str | None:
         if column.name.lower() not in types:
             names = [field.name for field in schema.fields]
             told = f"unknown column {column.name!r}{did_you_mean(column.name, names)}; there are {', '.join(names)}"
-            return f"{_place(when, column.this.meta['start'])}: {told}"
+            return f"{place(when, column.this.meta['start'])}: {told}"
     kind = _other_type(parsed.unnest(), types)
     return kind and f"{when!r} is {kind}; a predicate is true or false, such as `amount > 100`"
 
@@ -106,6 +106,7 @@ def _other_type(whole: exp.Expression, types: dict[str, str]) -> str | None:
     return None if kind == "BOOLEAN" else f"of type {kind.lower()}"
 
 
-def _place(when: str, at: int) -> str:
+def place(when: str, at: int) -> str:
+    """Where the character `at`, counted from 0, of a predicate stands."""
     line = when.count("\n", 0, at) + 1
     return f"line {line}, column {at - when.rfind(chr(10), 0, at)} of {when!r}"

@@ -19,6 +19,8 @@ from running import Stage, payment
 
 #: A client comes back as soon as the broker does, and not up to half a minute later.
 _PATIENT = {"reconnect_backoff_max_ms": 1000}
+#: More than a fetch waits without records (Kafka's consumer, fetch.max.wait.ms), in seconds.
+_FETCH_S = 1.0
 
 
 class Feed:
@@ -126,3 +128,9 @@ def java_of(program: Child, timeout_s: float = 20) -> psutil.Process:
 def events(program: Child, kind: str) -> list[str]:
     """The lines `event=kind` of the log."""
     return [line for line in program.tail(5000) if f"event={kind} " in line]
+
+
+def suspend(java: psutil.Process) -> None:
+    """Stops it, and returns when none of its fetches waits at the broker, which would still be given new records."""
+    java.suspend()
+    time.sleep(_FETCH_S)  # nothing tells that a fetch waits

@@ -71,7 +71,7 @@ def test_a_task_that_fails_is_told_and_the_stop_after_it_is_silent(stage: Stage,
         admin.alter_configs([ConfigResource(*resource, configs={"max.message.bytes": "10"})])
 
         def failed() -> bool:  # a task notices at the next record that the last was refused
-            stage.send([("card", payment("p", 6000))])  # one by one: Kafka's producer would split a batch for ever
+            stage.send([("card", payment("p", 6000))])  # one by one: Kafka's producer would split a batch forever
             return bool(events(program, "restarting"))
 
         wait_until(failed, "the query failed", program)

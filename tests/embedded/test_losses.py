@@ -6,21 +6,18 @@ import json
 import os
 import subprocess
 import sys
-import time
 from typing import Any, get_args
 
 import pytest
 from kafka.structs import TopicPartition
 
-from faults import events, java_of, metrics
+from faults import events, java_of, metrics, suspend
 from fraud_filter.config import ModeName
 from running import Stage, free_ports, payment, wait_until
 
 MODES = get_args(ModeName)
 QUICK = {"restart_backoff_s": "0.2", "continuous_interval": "1 second", "real_time_duration": "5 seconds"}
 LOST = "fraud_filter_lost_records_total"
-#: More than a fetch without records waits at the broker (Kafka's consumer, fetch.max.wait.ms), in seconds.
-_FETCH_S = 1.0
 
 
 def send(stage: Stage, name: str, count: int) -> list[tuple[int, int]]:
@@ -50,8 +47,7 @@ def test_what_retention_takes_from_a_running_query_is_counted_once_and_audited(
     send(stage, "first", 20)
     with stage.run(mode=mode, metrics_port=str(port), fail_on_data_loss="false", **QUICK) as program:
         wait_until(lambda: "first" in decided(stage) and committed(port) == 20, "all is committed", program)
-        java_of(program).suspend()
-        time.sleep(_FETCH_S)  # a fetch that waits at the broker would still be given them
+        suspend(java_of(program))
         unread = send(stage, "unread", 40)
         ends = {number: max(offset for part, offset in unread if part == number) + 1 for number in (0, 1)}
         admin.delete_records({TopicPartition(stage.input, number): end for number, end in ends.items()})

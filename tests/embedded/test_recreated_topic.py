@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 import requests
 
-from faults import events, java_of, metrics
+from faults import events, java_of, metrics, suspend
 from fraud_filter.audit import audit
 from fraud_filter.config import ModeName
 from fraud_filter.embedded.processes import Child
@@ -102,7 +102,7 @@ def test_a_topic_that_is_recreated_under_a_running_query_counts_what_was_unread_
     send(stage, "old", 20)
     with stage.run(mode=mode, metrics_port=str(port), fail_on_data_loss="false", **QUICK) as program:
         wait_until(lambda: committed(program, port, 20), "all is committed", program)
-        java_of(program).suspend()
+        suspend(java_of(program))
         unread = send(stage, "unread", 7)
         wait_until(
             lambda: by_partition(program, port, "consumer_lag_records") == len(unread),

@@ -154,7 +154,7 @@ def test_what_is_made_lasts_a_year_and_ends_together(made: Path) -> None:
     assert claims["exp"] == int(ends(made / secrets.CA)[0])
 
 
-def test_certificates_are_made_anew_before_they_end_with_the_token(tmp_path: Path) -> None:
+def test_certificates_are_renewed_before_they_end_with_the_token(tmp_path: Path) -> None:
     secrets.make(tmp_path)
     shorten(tmp_path, secrets.RENEW_DAYS - 1)
     before, said = contents(tmp_path), list[str]()

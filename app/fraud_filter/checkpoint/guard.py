@@ -19,7 +19,7 @@ _LOOK_S = 1.0
 
 
 def now() -> float:
-    """Seconds of a clock that all processes share; where it can be had it goes on while the machine sleeps."""
+    """Seconds of a clock that all processes share; where the system has one that runs on in sleep, it is that one."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 

@@ -60,7 +60,7 @@ def tables(settings: Settings, start: Mapping[int, int]) -> list[str]:
 
 
 def statement(schema: PaymentSchema, rules: RuleSet, settings: Settings, topic_id: str) -> str:
-    """The statement that runs for ever; `topic_id` is the input topic's, for a header.
+    """The statement that runs until it is cancelled; `topic_id` is the input topic's, for a header.
 
     Raises:
         UsageError: a rule is more than plain comparisons, or a field of a type other than STRING, DOUBLE, TIMESTAMP.
