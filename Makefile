@@ -6,7 +6,7 @@
 BIN := .venv/bin
 READY := .venv/.ready
 FLINK_READY := .venv-flink/.ready
-FLINK_LOCK := app/fraud_filter/bench/flink/requirements.lock
+FLINK_LOCK := app/lab/bench/flink/requirements.lock
 
 # A variable becomes an option when it stands on make's command line; SECONDS, say, may be in the environment as well.
 given = $(if $(filter command,$(firstword $(origin $(1)))),--$(2) "$($(1))")

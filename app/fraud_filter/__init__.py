@@ -1,7 +1,7 @@
 """A fraud filter on Kafka and Spark Structured Streaming, in four execution modes.
 
-The package holds the filter (`schema`, `rules`, `query`, `modes`, `preflight`, `supervisor`), the tools around it
-(`generator`, `probe`, `audit`) and the stack without Docker (`embedded`, `demo`). Importing it imports no Spark.
+What runs in production, one package for each subject; what measures and proves it is the package `lab` beside this one.
+Importing it imports no Spark.
 """
 
 __version__ = "0.1.0"

@@ -19,10 +19,10 @@ from typing import Any
 from confluent_kafka import Producer
 
 from fraud_filter import schema as layout
-from fraud_filter.embedded.broker import Broker
-from fraud_filter.embedded.jars import KAFKA_LOCK, resolve_jars
-from fraud_filter.embedded.java import require_java
-from fraud_filter.embedded.workspace import Workspace
+from fraud_filter.java.jars import KAFKA_LOCK, resolve_jars
+from fraud_filter.java.runtime import require_java
+from lab.harness.broker import Broker
+from lab.harness.workspace import Workspace
 from running import create_topic, payment
 
 _PARTITIONS = 4

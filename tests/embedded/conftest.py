@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from kafka.admin import KafkaAdminClient
 
-from fraud_filter import class_archive
 from fraud_filter.config import load
-from fraud_filter.embedded.broker import Broker
-from fraud_filter.embedded.jars import KAFKA_LOCK, resolve_jars
-from fraud_filter.embedded.java import require_java
-from fraud_filter.embedded.processes import stop_signals
-from fraud_filter.embedded.workspace import Workspace
-from fraud_filter.topics import load_topics
+from fraud_filter.java import class_archive
+from fraud_filter.java.jars import KAFKA_LOCK, resolve_jars
+from fraud_filter.java.runtime import require_java
+from fraud_filter.kafka.topics import load_topics
+from lab.harness.broker import Broker
+from lab.harness.processes import stop_signals
+from lab.harness.workspace import Workspace
 from outputs import Outputs
 from running import Stage, StageMaker, create_topic
 
@@ -82,8 +82,8 @@ def topics(admin: Any) -> Iterator[TopicMaker]:
 @pytest.fixture(scope="session")
 def spark(java_home: Path) -> Iterator[Any]:  # noqa: ARG001 - Java must be there first
     """A local Spark session, set up as the filter sets up its own."""
-    from fraud_filter import session
     from fraud_filter.config import load
+    from fraud_filter.spark import session
 
     running = session.start(load({"spark_master": "local[2]"}))
     yield running

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fraud_filter import rule_functions
+from fraud_filter.rules import functions as rule_functions
 from fraud_filter.schema import PaymentSchema
 
 #: Texts that a rule may hold: patterns, formats, places, numbers.

@@ -14,7 +14,7 @@ from kafka.structs import TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
 from fraud_filter import schema as layout
-from fraud_filter.embedded.processes import Child
+from lab.harness.processes import Child
 from running import Stage, payment
 
 #: A client comes back as soon as the broker does, and not up to half a minute later.

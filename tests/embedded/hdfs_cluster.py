@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyspark
 
-from fraud_filter.embedded.jars import resolve_jars
-from fraud_filter.embedded.processes import Child
+from fraud_filter.java.jars import resolve_jars
+from lab.harness.processes import Child
 from running import wait_until
 
 _LOCK = Path(__file__).parent / "hdfs/jgo.lock.toml"

@@ -14,10 +14,10 @@ from typing import Any, cast
 
 import psutil
 
-from fraud_filter.checkpoint.group_lock import GroupLock
 from fraud_filter.config import load
-from fraud_filter.embedded.processes import Child
 from fraud_filter.errors import FraudFilterError
+from fraud_filter.lock.group_lock import GroupLock
+from lab.harness.processes import Child
 
 _WORK = 'read go; while :; do echo "$(date +%s%N) $1" >>"$2"; sleep 0.01; done'
 

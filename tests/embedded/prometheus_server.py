@@ -10,7 +10,7 @@ import pytest
 import requests
 import yaml
 
-from fraud_filter.embedded.processes import Child
+from lab.harness.processes import Child
 from running import free_ports
 
 

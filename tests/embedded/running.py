@@ -17,7 +17,7 @@ from kafka.producer.kafka import KafkaProducer
 from kafka.structs import TopicPartition
 
 from fraud_filter.config import Settings, load
-from fraud_filter.embedded.processes import Child
+from lab.harness.processes import Child
 
 GOOD = {
     "payment_id": "p1", "card_id": "c1", "amount": 12.5, "currency": "EUR", "merchant": "Corner shop",

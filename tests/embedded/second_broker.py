@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from fraud_filter.embedded.broker import HOST, Broker
-from fraud_filter.embedded.processes import Child
-from fraud_filter.embedded.workspace import Workspace
+from lab.harness.broker import HOST, Broker
+from lab.harness.processes import Child
+from lab.harness.workspace import Workspace
 from running import free_ports
 
 NODE = 2

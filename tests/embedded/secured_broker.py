@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from fraud_filter.config import HOME, Settings, load
-from fraud_filter.embedded.broker import HOST, Broker
-from fraud_filter.embedded.workspace import Workspace
+from fraud_filter.config import Settings, load
+from fraud_filter.home import HOME
+from lab.harness.broker import HOST, Broker
+from lab.harness.workspace import Workspace
 from running import free_ports
 
 

@@ -29,13 +29,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     UserScramCredentialUpsertion,
 )
 
-from fraud_filter.access import ACCESS_FILE
-from fraud_filter.checkpoint.group_lock import GroupLock
 from fraud_filter.compose import secrets
 from fraud_filter.config import Settings, env_name
-from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.errors import UsageError
-from fraud_filter.kafka_client import librdkafka_config
+from fraud_filter.kafka.access import ACCESS_FILE
+from fraud_filter.kafka.client import librdkafka_config
+from fraud_filter.lock.group_lock import GroupLock
+from lab.harness.workspace import Workspace
 from secured_broker import SecuredBroker
 
 TOPIC = "payments"

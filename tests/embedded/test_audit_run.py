@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from fraud_filter.audit import audit
-from fraud_filter.audit_result import AuditResult
-from fraud_filter.ledger import Finding
-from fraud_filter.topic_id import find_input, open_admin
+from fraud_filter.audit.ledger import Finding
+from fraud_filter.audit.result import AuditResult
+from fraud_filter.audit.run import audit
+from fraud_filter.kafka.topic_id import find_input, open_admin
 from outputs import Outputs, Placed
 from running import Stage, payment
 

@@ -21,10 +21,10 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, Producer
 from kafka.admin import KafkaAdminClient
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from fraud_filter.embedded import broker as broker_module
-from fraud_filter.embedded.broker import HOST, Broker
-from fraud_filter.embedded.workspace import Workspace
 from fraud_filter.errors import FraudFilterError, UsageError
+from lab.harness import broker as broker_module
+from lab.harness.broker import HOST, Broker
+from lab.harness.workspace import Workspace
 
 
 def is_listening(address: str) -> bool:

@@ -22,11 +22,11 @@ from dying_repairs import Careless, is_startable, open_as, require_completed_aft
 from fraud_filter.checkpoint.entries import BrokenEntryError
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
 from fraud_filter.checkpoint.kept import INPUT, Input, Loss, add_losses, read_input, read_losses, write_input
-from fraud_filter.checkpoint.lock import NAME, checkpoint_lock
 from fraud_filter.checkpoint.reading import read_contents
 from fraud_filter.checkpoint.repair import STATE, repair
 from fraud_filter.config import ModeName, load
 from fraud_filter.errors import UsageError
+from fraud_filter.lock.lock import NAME, checkpoint_lock
 from running import until
 
 RECORDED = Path(__file__).parents[1] / "data" / "checkpoints"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from faults import Decisions, Feed, events, java_of
-from fraud_filter.audit import audit
-from fraud_filter.embedded.processes import Child
+from fraud_filter.audit.run import audit
+from lab.harness.processes import Child
 from running import Stage, free_ports, wait_until
 
 #: A small file system of the filter's own, in a mount namespace: anybody may make one who may make a user namespace.

@@ -8,7 +8,7 @@ from typing import Any
 import psutil
 import pytest
 
-from fraud_filter import class_archive
+from fraud_filter.java import class_archive
 
 
 def test_a_session_uses_the_archive(spark: Any, java_home: Path) -> None:

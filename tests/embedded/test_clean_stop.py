@@ -12,7 +12,7 @@ from kafka.structs import TopicPartition
 
 from faults import Decisions, Feed, events, java_of
 from fraud_filter.config import ModeName
-from fraud_filter.embedded.processes import Child
+from lab.harness.processes import Child
 from running import Stage, payment, wait_until
 
 MODES = get_args(ModeName)

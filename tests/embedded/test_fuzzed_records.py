@@ -13,12 +13,12 @@ import pytest
 import yaml
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
-from fraud_filter.audit import audit
-from fraud_filter.audit_result import AuditResult
+from fraud_filter.audit.result import AuditResult
+from fraud_filter.audit.run import audit
 from fraud_filter.config import load
 from fraud_filter.oracle import Oracle
-from fraud_filter.rule_trial import as_table, try_rules
-from fraud_filter.rules import load_rules
+from fraud_filter.query.trial import as_table, try_rules
+from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.schema import load_schema
 from fuzzed_records import Record, draw_records, large_records, oversized_records
 from oracle_cases import SCHEMA

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from drawn_rules import RuleDrawer, hostile_payments, spark_functions
-from fraud_filter import query
-from fraud_filter.rule_check import find_refused
-from fraud_filter.rules import Rule, RuleSet
+from fraud_filter.query import decide as query
+from fraud_filter.rules.check import find_refused
+from fraud_filter.rules.ruleset import Rule, RuleSet
 from oracle_cases import SCHEMA
 
 _DRAWN = 10_000

@@ -18,14 +18,15 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from fraud_filter.config import HOME, Settings, load
-from fraud_filter.embedded.broker import Broker
+from fraud_filter.config import Settings, load
 from fraud_filter.errors import UsageError
 from fraud_filter.generator.pace import Burst, Pace, Steady
 from fraud_filter.generator.payments import MadePayments, Shares
 from fraud_filter.generator.replay import Replay
 from fraud_filter.generator.sender import HEADER_GENERATED_AT, Sender
+from fraud_filter.home import HOME
 from fraud_filter.schema import load_schema
+from lab.harness.broker import Broker
 
 TopicMaker = Callable[..., str]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fraud_filter.embedded.broker import Broker
-from fraud_filter.embedded.processes import Child
+from lab.harness.broker import Broker
+from lab.harness.processes import Child
 from lock_holder import holder, said, turns, work, worker_of
 from running import until
 

@@ -15,10 +15,10 @@ import pytest
 
 from dying_repairs import is_startable, open_as, require_completed_after_each_kill
 from faults import Decisions, Feed, events
-from fraud_filter.audit import audit
+from fraud_filter.audit.run import audit
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.embedded.processes import Child
 from hdfs_cluster import Hdfs
+from lab.harness.processes import Child
 from running import Stage, free_ports, wait_until
 
 RECORDED = Path(__file__).parents[1] / "data" / "checkpoints"

@@ -15,16 +15,16 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from kafka.producer.kafka import KafkaProducer
 
 from faults import metrics
-from fraud_filter import readable_ends
 from fraud_filter.config import Settings, load
-from fraud_filter.embedded.broker import Broker
-from fraud_filter.embedded.processes import Child
-from fraud_filter.embedded.workspace import Workspace
-from fraud_filter.input_watch import InputWatch, watch_input
-from fraud_filter.kafka_client import librdkafka_config
-from fraud_filter.monitor import Monitor
-from fraud_filter.offsets import open_consumer
-from fraud_filter.readable_ends import ReadableEnds
+from fraud_filter.kafka.client import librdkafka_config
+from fraud_filter.kafka.offsets import open_consumer
+from fraud_filter.monitor import readable_ends
+from fraud_filter.monitor.input_watch import InputWatch, watch_input
+from fraud_filter.monitor.monitor import Monitor
+from fraud_filter.monitor.readable_ends import ReadableEnds
+from lab.harness.broker import Broker
+from lab.harness.processes import Child
+from lab.harness.workspace import Workspace
 from running import free_ports, until
 from second_broker import NODE, second_broker
 

@@ -12,7 +12,7 @@ import pytest
 #: In a program of its own: what the end makes PySpark forget, other tests still use.
 _HANGS_AT_ITS_STOP = """
 import time
-from fraud_filter import session
+from fraud_filter.spark import session
 from fraud_filter.config import load
 from fraud_filter.supervisor.java import Java
 
@@ -37,7 +37,7 @@ def test_a_java_that_hangs_at_a_stop_leaves_its_threads_in_the_log(java_home: Pa
 #: In a program of its own: one Java a program.
 _TELLS_ITS_OPTIONS = """
 import sys
-from fraud_filter import session
+from fraud_filter.spark import session
 from fraud_filter.config import load
 
 gateway = session.launch(load({"spark_master": "local[1]", "spark_conf": sys.argv[1]}))
@@ -74,7 +74,7 @@ def test_collector_and_compiler_are_set_for_latency_or_by_the_user(
 _HAS_OPTIONS = """
 import sys
 from pathlib import Path
-from fraud_filter import session
+from fraud_filter.spark import session
 from fraud_filter.config import load
 
 settings = load({"spark_master": "local[1]", "spark_conf": sys.stdin.read()})

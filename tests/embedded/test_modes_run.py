@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from fraud_filter.audit import audit
+from fraud_filter.audit.run import audit
 from fraud_filter.config import ModeName
 from running import Stage, payment, wait_until
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from fraud_filter import query
 from fraud_filter import schema as layout
-from fraud_filter.audit import _flagged
+from fraud_filter.audit.ledger import Ledger
+from fraud_filter.audit.run import _flagged
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
-from fraud_filter.ledger import Ledger
 from fraud_filter.oracle import Decision, Oracle
 from fraud_filter.oracle.fields import field_reader
-from fraud_filter.rules import Rule, RuleSet
-from fraud_filter.source_headers import read_source
+from fraud_filter.query import decide as query
+from fraud_filter.query.source_headers import read_source
+from fraud_filter.rules.ruleset import Rule, RuleSet
 from oracle_cases import PREDICATES, RECORD_RULES, REFUSED, SCHEMA, payments, record_values
 
 _COLUMNS = "_key BINARY, _value BINARY, _topic STRING, _partition INT, _offset BIGINT, _timestamp TIMESTAMP"

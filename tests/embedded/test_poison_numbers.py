@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from fraud_filter import query
 from fraud_filter.errors import UsageError
-from fraud_filter.rules import Rule, RuleSet
+from fraud_filter.query import decide as query
+from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.schema import Field, PaymentSchema, load_schema
 from test_query import COLUMNS
 

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from kafka.admin import NewPartitions
 
-from fraud_filter import probe as probe_module
-from fraud_filter.embedded.broker import Broker
 from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.metrics import Registry
-from fraud_filter.probe import Probe
-from fraud_filter.tally import ProbeSnapshot
+from fraud_filter.metrics.server import Registry
+from fraud_filter.metrics.tally import ProbeSnapshot
+from fraud_filter.probe import probe as probe_module
+from fraud_filter.probe.probe import Probe
+from lab.harness.broker import Broker
 from outputs import Outputs, Placed, large, latencies
 from running import Stage, until
 

@@ -15,10 +15,10 @@ from tenacity import retry, stop_after_delay, wait_fixed
 from fraud_filter.compose import env_file, secrets
 from fraud_filter.compose.addresses import find_prometheus
 from fraud_filter.compose.readings import Readings, read
-from fraud_filter.config import HOME
-from fraud_filter.embedded.processes import Child
 from fraud_filter.errors import UsageError
+from fraud_filter.home import HOME
 from fraud_filter.report.prometheus import Prometheus
+from lab.harness.processes import Child
 from prometheus_server import require_program
 from running import free_ports
 

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from fraud_filter import query
-from fraud_filter.block_list import is_blocked
 from fraud_filter.config import Settings, load
 from fraud_filter.errors import UsageError
-from fraud_filter.experiment.change import RULE_COUNT
-from fraud_filter.experiment.rule_files import write_rules
 from fraud_filter.modes import MODES
-from fraud_filter.preflight import check_plan
-from fraud_filter.rules import load_rules
+from fraud_filter.query import decide as query
+from fraud_filter.query.block_list import is_blocked
+from fraud_filter.query.preflight import check_plan
+from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.schema import PaymentSchema, load_schema
+from lab.experiment.change import RULE_COUNT
+from lab.experiment.rule_files import write_rules
 
 GOOD = {
     "payment_id": "p1", "card_id": "c1", "amount": 12.5, "currency": "EUR", "merchant": "Corner shop",

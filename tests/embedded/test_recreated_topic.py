@@ -9,9 +9,9 @@ import pytest
 import requests
 
 from faults import events, java_of, metrics, suspend
-from fraud_filter.audit import audit
+from fraud_filter.audit.run import audit
 from fraud_filter.config import ModeName
-from fraud_filter.embedded.processes import Child
+from lab.harness.processes import Child
 from running import Stage, free_ports, payment, until, wait_until
 
 MODES = get_args(ModeName)

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from browser import browse, measure
-from fraud_filter.embedded.broker import Broker
-from fraud_filter.embedded.processes import Child
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.report.data import Figures, ReportData, collect
 from fraud_filter.report.prometheus import Prometheus
+from lab.harness.broker import Broker
+from lab.harness.processes import Child
 from prometheus_server import PrometheusServer, require_program
 from running import Stage, create_topic, free_ports, payment, wait_until
 

@@ -12,13 +12,13 @@ import pytest
 from pyspark.sql.types import DoubleType
 
 from drawn_rules import spark_functions
-from fraud_filter import rule_functions
-from fraud_filter.config import HOME
 from fraud_filter.errors import UsageError
-from fraud_filter.rule_check import check_rules
-from fraud_filter.rules import Rule, RuleSet, load_rules
+from fraud_filter.home import HOME
+from fraud_filter.rules import functions as rule_functions
+from fraud_filter.rules.check import check_rules
+from fraud_filter.rules.ruleset import Rule, RuleSet, load_rules
 from fraud_filter.schema import load_schema
-from fraud_filter.tables import markdown, write_between
+from fraud_filter.text.tables import markdown, write_between
 
 SCHEMA = load_schema(HOME / "app/payment.ddl")
 RECORD_BYTES = 2**20

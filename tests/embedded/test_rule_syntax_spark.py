@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from drawn_rules import RuleDrawer, spark_functions
-from fraud_filter.config import HOME
-from fraud_filter.rule_check import find_refused
-from fraud_filter.rule_syntax import find_flaw
-from fraud_filter.rules import Rule, RuleSet
+from fraud_filter.home import HOME
+from fraud_filter.rules.check import find_refused
+from fraud_filter.rules.ruleset import Rule, RuleSet
+from fraud_filter.rules.syntax import find_flaw
 from fraud_filter.schema import load_schema
 
 SCHEMA = load_schema(HOME / "app/payment.ddl")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fraud_filter.embedded.processes import Child
 from fraud_filter.modes import MODES
+from lab.harness.processes import Child
 from running import wait_until
 
 RATE_MODES = [name for name, mode in MODES.items() if "rate" in mode.sources and "console" in mode.sinks]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import requests
 
-from fraud_filter.embedded.processes import Child
+from lab.harness.processes import Child
 from running import Stage, free_ports, wait_until
 
 

@@ -15,9 +15,9 @@ import pytest
 import requests
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from fraud_filter import local_http
 from fraud_filter.compose import secrets
-from fraud_filter.embedded.processes import Child
+from fraud_filter.metrics import local_http
+from lab.harness.processes import Child
 from running import free_ports
 
 FILTER = "org.apache.spark.ui.JWSFilter"

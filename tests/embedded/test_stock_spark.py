@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fraud_filter.checkpoint.entries import OffsetEntry
-from fraud_filter.embedded.processes import Child
+from lab.harness.processes import Child
 from running import Stage, payment, wait_until
 
 #: The filter without its repair: Spark gets the checkpoint as it is.

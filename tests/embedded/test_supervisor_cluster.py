@@ -12,9 +12,9 @@ import pyspark
 import pytest
 
 from faults import events, java_of, metrics
-from fraud_filter import class_archive
-from fraud_filter.config import HOME
-from fraud_filter.embedded.processes import Child
+from fraud_filter.home import HOME
+from fraud_filter.java import class_archive
+from lab.harness.processes import Child
 from running import Stage, free_ports, wait_until
 from test_clean_stop import said_while_stopping
 from test_supervisor_run import Run

@@ -15,9 +15,9 @@ from kafka.admin import NewPartitions
 from kafka.structs import TopicPartition
 
 from faults import Decisions, Feed, events, java_of, metrics
-from fraud_filter.audit import audit
-from fraud_filter.embedded.broker import Broker
-from fraud_filter.embedded.processes import Child
+from fraud_filter.audit.run import audit
+from lab.harness.broker import Broker
+from lab.harness.processes import Child
 from running import Stage, free_ports, payment, wait_until
 
 TopicMaker = Callable[..., str]

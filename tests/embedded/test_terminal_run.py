@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fraud_filter.config import HOME
+from fraud_filter.home import HOME
 from outputs import Outputs
 from running import GOOD, Stage, payment
 

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from kafka.admin import ConfigResource
 
-from fraud_filter.config import HOME, Settings, load
-from fraud_filter.embedded.broker import Broker
+from fraud_filter.config import Settings, load
 from fraud_filter.errors import UsageError
-from fraud_filter.topics import create_topics
+from fraud_filter.home import HOME
+from fraud_filter.kafka.topics import create_topics
+from lab.harness.broker import Broker
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from faults import events, java_of, metrics
-from fraud_filter.audit import audit
+from fraud_filter.audit.run import audit
 from fraud_filter.config import ModeName
 from running import Stage, free_ports, payment, wait_until
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
-from fraud_filter import tables
-from fraud_filter.config import HOME
+from fraud_filter.home import HOME
+from fraud_filter.text import tables
 
 FILE = HOME / "docs/operations.md"
 

@@ -11,9 +11,9 @@ import beside
 import intruder
 from deployed import Deployed
 from fraud_filter import config
-from fraud_filter.access import load_users
 from fraud_filter.compose import env_file, secrets
 from fraud_filter.compose.stack import ServiceState, Stack
+from fraud_filter.kafka.access import load_users
 from intruder import Attempt, Task
 from listening import listening
 

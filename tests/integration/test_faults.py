@@ -9,10 +9,10 @@ import pytest
 from deployed import Deployed
 from fraud_filter.compose import env_file
 from fraud_filter.config import ModeName, load
-from fraud_filter.faults.catalogue import choose
-from fraud_filter.faults.run import Run
-from fraud_filter.faults.stage import Stage
-from fraud_filter.probe import Probe
+from fraud_filter.probe.probe import Probe
+from lab.faults.catalogue import choose
+from lab.faults.run import Run
+from lab.faults.stage import Stage
 
 
 @pytest.fixture(scope="module")

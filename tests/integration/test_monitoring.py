@@ -14,7 +14,7 @@ import yaml
 
 import beside
 from deployed import Deployed
-from fraud_filter.config import HOME
+from fraud_filter.home import HOME
 from waiting import wait_until
 
 DASHBOARDS = sorted((HOME / "monitoring/grafana/dashboards").glob("*.json"))

@@ -14,7 +14,7 @@ import pytest
 
 from deployed import Deployed, make_env
 from fraud_filter.compose import env_file
-from fraud_filter.config import HOME
+from fraud_filter.home import HOME
 
 PROJECT = "fraud-filter-refused"
 

@@ -21,10 +21,11 @@ from docker.models.containers import Container
 import beside
 from deployed import Deployed, run
 from fraud_filter import config
-from fraud_filter.certificates import ends
 from fraud_filter.compose import env_file, secrets
 from fraud_filter.compose.addresses import find_prometheus
-from fraud_filter.kafka_client import librdkafka_config
+from fraud_filter.home import HOME
+from fraud_filter.kafka.client import librdkafka_config
+from fraud_filter.metrics.certificates import ends
 from test_restart import audited
 from waiting import wait_until
 
@@ -400,7 +401,7 @@ def test_new_secrets_are_made_and_used_when_the_old_are_removed_or_end(secured: 
     old.write_bytes((directory / secrets.OPERATOR).read_bytes())
     for name in set(secrets.FILES) - set(secrets.CERTIFICATES):
         (directory / name).unlink()
-    subprocess.run([config.HOME / "kafka/certificates", directory, str(secrets.RENEW_DAYS - 1)], check=True)
+    subprocess.run([HOME / "kafka/certificates", directory, str(secrets.RENEW_DAYS - 1)], check=True)
     up = secured.call("up", "--timeout", "500")
     assert up.returncode == 0, up.stdout
     assert f"renewed: {secrets.RENEW_DAYS - 1} days are left" in up.stdout

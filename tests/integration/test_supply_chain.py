@@ -17,7 +17,7 @@ from jgo.env import LockFile
 from deployed import make_env
 from fraud_filter.compose import images, sbom
 from fraud_filter.compose.stack import Stack
-from fraud_filter.config import HOME
+from fraud_filter.home import HOME
 
 #: Not asked for by name: jgo needs it.
 BROUGHT_ALONG = "tomli-w"

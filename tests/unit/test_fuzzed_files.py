@@ -24,9 +24,9 @@ from fraud_filter.checkpoint.report import inspect_contents, print_inspection
 from fraud_filter.compose import env_file
 from fraud_filter.config import Settings, env_name, load
 from fraud_filter.errors import UsageError
-from fraud_filter.rules import RuleSet, load_rules
+from fraud_filter.kafka.topics import load_topics
+from fraud_filter.rules.ruleset import RuleSet, load_rules
 from fraud_filter.schema import Field, PaymentSchema, load_schema
-from fraud_filter.topics import load_topics
 
 SCHEMA = PaymentSchema((Field("payment_id", "STRING", True), Field("amount", "DOUBLE", False)))
 _shared = settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])

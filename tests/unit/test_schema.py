@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from fraud_filter.config import HOME
 from fraud_filter.errors import UsageError
+from fraud_filter.home import HOME
 from fraud_filter.schema import load_schema
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.config import HOME, Settings
+from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
+from fraud_filter.home import HOME
 
 _STOP_S = 10
 

@@ -14,7 +14,7 @@ from fraud_filter.checkpoint.contents import Broken, Contents
 from fraud_filter.checkpoint.entries import REPAIRED_CONF
 from fraud_filter.checkpoint.plan import COMMITS, OFFSETS, UnrepairableError, plan_repair
 from fraud_filter.config import ModeName
-from fraud_filter.console import PrintableConsole
+from fraud_filter.text.console import PrintableConsole
 
 
 @dataclass(frozen=True)

@@ -65,9 +65,9 @@ def command(
 
     What is to be compared waits on disk, where TMPDIR says: some 65 bytes a written record.
     """
-    from fraud_filter.audit import audit
-    from fraud_filter.audit_gaps import read_recorded
-    from fraud_filter.audit_report import print_audit
+    from fraud_filter.audit.gaps import read_recorded
+    from fraud_filter.audit.report import print_audit
+    from fraud_filter.audit.run import audit
 
     first, last = _offsets("--from", start), _offsets("--to", end)
     recorded = read_recorded(settings)

@@ -13,11 +13,11 @@ import click
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import ModeName, Settings
 from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.terminal import printable
+from fraud_filter.text.terminal import printable
 
 if TYPE_CHECKING:
     from fraud_filter.checkpoint.files import CheckpointFiles
-    from fraud_filter.checkpoint.lock import Lock
+    from fraud_filter.lock.lock import Lock
 
 #: How the brokers that keep the lock are reached.
 _KAFKA = (
@@ -78,9 +78,9 @@ def repair(path: str, mode: str, unlocked: bool, settings: Settings) -> None:
     from py4j.protocol import Py4JError
 
     from fraud_filter.checkpoint.java import open_checkpoint
-    from fraud_filter.checkpoint.lock import Lock, checkpoint_lock
     from fraud_filter.checkpoint.plan import UnrepairableError
     from fraud_filter.checkpoint.repair import repair as carry_out
+    from fraud_filter.lock.lock import Lock, checkpoint_lock
 
     settings = settings.model_copy(update={"checkpoint": path})
     directory = settings.checkpoint_directory

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.tables import find_place
+from fraud_filter.text.tables import find_place
 
 
 def require_writable(_: click.Context, option: click.Parameter, file: Path | None) -> Path | None:

@@ -13,7 +13,7 @@ from fraud_filter.errors import EXIT_FAILED, EXIT_OK
 @settings_options("metrics_host", "metrics_port")
 def command(settings: Settings) -> int:
     """Say whether the filter on this machine is active and keeps up; exit code 0 when it does, else 1."""
-    from fraud_filter.health import ask
+    from fraud_filter.monitor.health import ask
 
     verdict = ask(settings)
     click.echo(verdict.line)

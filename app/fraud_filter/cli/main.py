@@ -7,60 +7,74 @@ import io
 import logging
 import sys
 import traceback
+from importlib.util import find_spec
 from types import TracebackType
 
 import click
 
 import fraud_filter
 from fraud_filter.errors import EXIT_USAGE, FraudFilterError
-from fraud_filter.terminal import PrintableFormatter, printable_lines
+from fraud_filter.text.terminal import PrintableFormatter, printable_lines
 
-#: verb -> (module below fraud_filter.cli, one line for --help). Modules are imported when their verb is called.
-VERBS = {
-    "up": ("up", "Bring up the Compose stack and wait until all of it is healthy."),
-    "status": ("status", "Show the stack: health, mode, rates, latency, lag, addresses."),
-    "switch": ("switch", "Move the stack's filter to another mode on the same checkpoint."),
-    "down": ("down", "Stop the stack; its data stays."),
-    "run": ("run", "Run the filter until it is stopped."),
-    "health": ("health", "Say whether the running filter is active and keeps up."),
-    "generate": ("generate", "Write payments to Kafka at a set rate, made up or replayed from a file."),
-    "probe": ("probe", "Measure end-to-end latency from the output topics."),
-    "audit": ("audit", "Compare what was written with what should have been: lost, duplicated, unexpected."),
-    "report": ("report", "Write a page of plots from Prometheus' data: latency, rates, lag, events."),
-    "rules": ("rules", "Check the rules, or try them on a file of payments."),
-    "topics": ("topics", "Create the topics with their settings."),
-    "access": ("access", "Make Kafka's users and their rights."),
-    "checkpoint": ("checkpoint", "Look into a checkpoint, or make another mode start from it."),
-    "config": ("config", "Print the effective configuration."),
-    "demo": ("demo", "Run every mode in turn on an embedded Kafka and Spark, and report."),
-    "bench": ("bench", "Set modes, a plain client and Flink side by side under load: latency, cost, audit."),
-    "bench-compare": ("bench_compare", "Show two reports of the bench side by side."),
-    "capacity": ("capacity", "Estimate what a rate needs, from the costs in a report of the bench."),
-    "experiment": ("experiment", "See what a changed setting does to a mode, side by side in one run."),
-    "transitions": ("transitions", "Change the mode in every way under load on an embedded stack, and audit."),
-    "backlog": ("backlog", "Work off a backlog in each mode on an embedded stack: time, memory, audit."),
-    "faults": ("faults", "Put faults into a Compose stack of its own under load, and audit after each."),
-    "soak": ("soak", "Let a stack run with random faults, audit all of it, and look for growth."),
-    "stack": ("stack", "Run an embedded Kafka broker on this machine until it is stopped."),
+#: group -> verb -> (module, one line for --help). Modules are imported when their verb is called.
+GROUPS = {
+    "Run": {
+        "up": ("fraud_filter.cli.stack.up", "Bring up the Compose stack and wait until all of it is healthy."),
+        "switch": ("fraud_filter.cli.stack.switch", "Move the stack's filter to another mode on the same checkpoint."),
+        "down": ("fraud_filter.cli.stack.down", "Stop the stack; its data stays."),
+        "run": ("fraud_filter.cli.run", "Run the filter until it is stopped."),
+        "generate": (
+            "fraud_filter.cli.generate",
+            "Write payments to Kafka at a set rate, made up or replayed from a file.",
+        ),
+        "rules": ("fraud_filter.cli.rules", "Check the rules, or try them on a file of payments."),
+        "topics": ("fraud_filter.cli.topics", "Create the topics with their settings."),
+        "access": ("fraud_filter.cli.access", "Make Kafka's users and their rights."),
+        "checkpoint": ("fraud_filter.cli.checkpoint", "Look into a checkpoint, or make another mode start from it."),
+        "config": ("fraud_filter.cli.config", "Print the effective configuration."),
+    },
+    "Watch": {
+        "status": ("fraud_filter.cli.stack.status", "Show the stack: health, mode, rates, latency, lag, addresses."),
+        "health": ("fraud_filter.cli.health", "Say whether the running filter is active and keeps up."),
+        "probe": ("fraud_filter.cli.probe", "Measure end-to-end latency from the output topics."),
+        "audit": (
+            "fraud_filter.cli.audit",
+            "Compare what was written with what should have been: lost, duplicated, unexpected.",
+        ),
+        "report": (
+            "fraud_filter.cli.stack.report",
+            "Write a page of plots from Prometheus' data: latency, rates, lag, events.",
+        ),
+    },
 }
+#: The module that has the verbs of the group "Prove", where it is installed: `fraud_filter` imports none of it.
+_PROVING = "lab.cli.verbs"
+
+
+def groups() -> dict[str, dict[str, tuple[str, str]]]:
+    """All groups of verbs that are installed."""
+    if find_spec(_PROVING.partition(".")[0]) is None:
+        return GROUPS
+    return GROUPS | {"Prove": importlib.import_module(_PROVING).VERBS}
 
 
 class _Verbs(click.Group):
     """Imports a verb's module only when it is called: Spark and plots stay out of `--help`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(VERBS)
+        return [verb for group in groups().values() for verb in group]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in VERBS:
-            return None
-        module = importlib.import_module(f"fraud_filter.cli.{VERBS[cmd_name][0]}")
-        command: click.Command = module.command
-        return command
+        for group in groups().values():
+            if cmd_name in group:
+                command: click.Command = importlib.import_module(group[cmd_name][0]).command
+                return command
+        return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Verbs"):
-            formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
+        for name, group in groups().items():
+            with formatter.section(name):
+                formatter.write_dl([(verb, line) for verb, (_, line) in group.items()])
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -12,7 +12,7 @@ import click
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_OK, EXIT_USAGE
-from fraud_filter.terminal import printable_lines
+from fraud_filter.text.terminal import printable_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,14 +31,14 @@ def check(settings: Settings) -> int:
     What needs no Spark is told within two seconds: keys, types, names, block lists, open quotations and brackets,
     unknown columns of plain comparisons. Spark is asked about the rest after that.
     """
-    from fraud_filter.rules import read_rules
+    from fraud_filter.rules.ruleset import read_rules
     from fraud_filter.schema import load_schema
 
     schema = load_schema(settings.payment_schema)
     rules, refused = read_rules(settings.rules, schema)
     _tell(refused)  # before Java starts
     if any(rule.when for rule in rules.rules):
-        from fraud_filter.rule_check import find_refused
+        from fraud_filter.rules.check import find_refused
 
         with _session(settings) as spark:
             found = find_refused(spark, rules, schema, settings.max_record_bytes)
@@ -63,8 +63,9 @@ def _tell(refused: Sequence[str]) -> None:
 @settings_options("rules", "payment_schema")
 def test(settings: Settings, file: str, as_json: bool) -> None:
     """Say which rules match which payments of FILE, one JSON payment a line."""
-    from fraud_filter import rule_check, rule_trial
-    from fraud_filter.rules import load_rules
+    from fraud_filter.query import trial as rule_trial
+    from fraud_filter.rules import check as rule_check
+    from fraud_filter.rules.ruleset import load_rules
     from fraud_filter.schema import load_schema
 
     schema = load_schema(settings.payment_schema)
@@ -82,7 +83,7 @@ def test(settings: Settings, file: str, as_json: bool) -> None:
 @contextmanager
 def _session(settings: Settings) -> Iterator[SparkSession]:
     """A small local session."""
-    from fraud_filter import session
+    from fraud_filter.spark import session
 
     overrides: dict[str, Any] = {"spark_master": "local[1]"}
     spark = session.start(settings.model_copy(update=overrides))

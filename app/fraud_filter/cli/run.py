@@ -8,7 +8,7 @@ import click
 
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
-from fraud_filter.terminal import PrintableFormatter
+from fraud_filter.text.terminal import PrintableFormatter
 
 _LOG_LINE = "%(asctime)s level=%(levelname)s %(message)s"
 #: Modules of py4j that log the death of Java with stack traces, some of it past their own loggers.

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from fraud_filter.cli.options import settings_options
-from fraud_filter.config import HOME, Settings
+from fraud_filter.config import Settings
+from fraud_filter.home import HOME
 
 
 @click.command()
@@ -27,7 +28,7 @@ from fraud_filter.config import HOME, Settings
 @settings_options("kafka_bootstrap_servers", "input_topic", "flagged_topic", "rejected_topic", "kafka_timeout_s")
 def command(settings: Settings, partitions: int | None, topics_file: Path) -> None:
     """Create the topics that are missing, with their settings; check the ones that exist."""
-    from fraud_filter.topics import create_topics, load_topics
+    from fraud_filter.kafka.topics import create_topics, load_topics
 
     created = create_topics(settings, topics_file=topics_file, partitions=partitions)
     for topic in load_topics(settings, topics_file, partitions):

@@ -6,10 +6,11 @@ import errno
 import socket
 
 from fraud_filter.compose.stack import GRAFANA, Stack
-from fraud_filter.config import HOME, Settings, load
+from fraud_filter.config import Settings, load
 from fraud_filter.errors import UsageError
+from fraud_filter.home import HOME
 from fraud_filter.modes import MODES
-from fraud_filter.rules import load_rules
+from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.schema import load_schema
 
 _LOCAL = "127.0.0.1"

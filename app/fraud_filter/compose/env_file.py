@@ -9,8 +9,8 @@ from pathlib import Path
 
 from dotenv import dotenv_values, set_key, unset_key
 
-from fraud_filter.config import HOME
 from fraud_filter.errors import UsageError
+from fraud_filter.home import HOME
 
 EXAMPLE = HOME / ".env.example"
 COMPOSE_FILE = HOME / "docker-compose.yml"

@@ -9,8 +9,8 @@ import click
 from docker.errors import ImageNotFound
 
 from fraud_filter.compose.stack import GRAFANA, Stack
-from fraud_filter.config import HOME
 from fraud_filter.errors import FraudFilterError
+from fraud_filter.home import HOME
 
 #: A registry that is there gives the image in this time, also over a slow line.
 _PULL_S = 180

@@ -32,9 +32,9 @@ from jgo.env import LockFile
 from packageurl import PackageURL
 
 from fraud_filter.compose import engine, env_file
-from fraud_filter.config import HOME
-from fraud_filter.embedded.jars import LOCK_NAME
 from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.home import HOME
+from fraud_filter.java.jars import LOCK_NAME
 
 _DPKG = "var/lib/dpkg/status"
 #: A dist-info that no Debian package brought.

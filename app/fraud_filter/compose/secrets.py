@@ -21,9 +21,9 @@ import bcrypt
 import jwt
 import yaml
 
-from fraud_filter.certificates import ends
-from fraud_filter.config import HOME
 from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.home import HOME
+from fraud_filter.metrics.certificates import ends
 
 #: What programs and people on this machine are to Kafka and to Prometheus.
 OPERATOR = "kafka-operator"

@@ -12,8 +12,9 @@ import yaml
 from docker.models.containers import Container
 
 from fraud_filter.compose import engine, env_file
-from fraud_filter.config import HOME, Settings, check_env_file, env_name
+from fraud_filter.config import Settings, check_env_file, env_name
 from fraud_filter.errors import UsageError
+from fraud_filter.home import HOME
 
 _PROJECT = "com.docker.compose.project"
 _SERVICE = "com.docker.compose.service"

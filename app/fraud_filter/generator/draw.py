@@ -16,7 +16,7 @@ from fraud_filter.generator.population import (
     category_shares,
     merchant_index,
 )
-from fraud_filter.rules import RuleSet
+from fraud_filter.rules.ruleset import RuleSet
 
 _DAY_MS = 24 * 3600 * 1000
 _NIGHT_MS = 5 * 3600 * 1000  # of night-gambling: from midnight to five, UTC

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from fraud_filter.errors import UsageError
 from fraud_filter.schema import PaymentSchema
-from fraud_filter.yaml_text import parse_yaml
+from fraud_filter.text.yaml_text import parse_yaml
 
 #: In a `text`: the number of the row in its file, from 1.
 ROW = "row"

@@ -16,7 +16,7 @@ from fraud_filter.generator.malformed import Malformer
 from fraud_filter.generator.pace import Pace
 from fraud_filter.generator.population import build_population
 from fraud_filter.generator.source import Batch
-from fraud_filter.rules import load_rules
+from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.schema import PaymentSchema, load_schema
 
 #: The fields that made-up payments carry, in the order of the JSON.

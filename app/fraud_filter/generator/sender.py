@@ -18,7 +18,7 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
 from fraud_filter.generator.report import LATE_MS, Lateness, Report
 from fraud_filter.generator.source import Batch, Source
-from fraud_filter.kafka_client import describe_login, librdkafka_config
+from fraud_filter.kafka.client import describe_login, librdkafka_config
 
 #: Header of every generated record: when it was due, in microseconds since 1970, as decimal ASCII. A latency
 #: measured from there includes what the sender was late (no coordinated omission).

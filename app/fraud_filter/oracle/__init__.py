@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from fraud_filter.oracle.payments import PaymentReader
 from fraud_filter.oracle.predicates import Predicates
-from fraud_filter.rules import RuleSet
+from fraud_filter.rules.ruleset import RuleSet
 from fraud_filter.schema import PaymentSchema
 
 __all__ = ["Decision", "Oracle"]

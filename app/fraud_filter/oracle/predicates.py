@@ -14,7 +14,7 @@ from fraud_filter.oracle.fields import FieldReader
 from fraud_filter.oracle.json_reader import java_double
 from fraud_filter.oracle.operands import UntranslatableError
 from fraud_filter.oracle.translate import TABLE, to_duckdb
-from fraud_filter.rules import Rule, RuleSet
+from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.schema import PaymentSchema
 
 #: Types whose text form is the same for Spark and Python; ids of a block list are compared as text.

@@ -12,7 +12,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from fraud_filter.latency import OBJECTIVE_MS
+from fraud_filter.metrics.latency import OBJECTIVE_MS
 from fraud_filter.pages.palette import COLOURS, SERIES
 
 INK, FAINT, EDGE, OBJECTIVE_INK = "#1f2933", "#d9dfe5", "#9aa5b1", "#4a5560"

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.latency import OBJECTIVE_MS
+from fraud_filter.metrics.latency import OBJECTIVE_MS
 from fraud_filter.report.counting import covered_s, total_growth
 from fraud_filter.report.events import Event, Span, find_events, find_spans
 from fraud_filter.report.prometheus import Prometheus, Series

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
-from fraud_filter.latency import OBJECTIVE_MS
+from fraud_filter.metrics.latency import OBJECTIVE_MS
 from fraud_filter.pages.palette import COLOURS, SERIES
 from fraud_filter.pages.plotting import (
     EDGE,

@@ -9,7 +9,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from fraud_filter.errors import UsageError
-from fraud_filter.latency import OBJECTIVE_MS
+from fraud_filter.metrics.latency import OBJECTIVE_MS
 from fraud_filter.pages.numbers import NOT_MEASURED, format_number
 from fraud_filter.pages.template import render
 from fraud_filter.report import figures

@@ -9,14 +9,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fraud_filter import preflight, rule_check, session
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
-from fraud_filter.checkpoint.lock import Lock
 from fraud_filter.checkpoint.startup import open_files, prepare_checkpoint
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.executors import count_slots
-from fraud_filter.monitor import Monitor, Place
+from fraud_filter.lock.lock import Lock
+from fraud_filter.monitor.monitor import Monitor, Place
+from fraud_filter.query import preflight
+from fraud_filter.rules import check as rule_check
+from fraud_filter.spark import session
+from fraud_filter.spark.executors import count_slots
 from fraud_filter.supervisor.beginning import settle
 from fraud_filter.supervisor.ending import Ending, outlived_by_java
 from fraud_filter.supervisor.failures import DataLossError, RestartableError, explain_failure

@@ -7,14 +7,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fraud_filter import starting_offsets
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
 from fraud_filter.checkpoint.kept import Input, Loss, add_losses, write_input
+from fraud_filter.checkpoint.progress import Offsets
 from fraud_filter.checkpoint.startup import go_on_at
 from fraud_filter.config import Settings
+from fraud_filter.kafka.offsets import first_offsets
 from fraud_filter.modes import MODES
-from fraud_filter.offsets import first_offsets
-from fraud_filter.progress import Offsets
+from fraud_filter.query import starting_offsets
 from fraud_filter.supervisor.losses import Standing, examine, require_all, tell_losses
 
 _log = logging.getLogger(__name__)

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from fraud_filter.config import Settings
     from fraud_filter.errors import FraudFilterError
+    from fraud_filter.monitor.watchdog import Verdict
     from fraud_filter.supervisor.java import Java
     from fraud_filter.supervisor.signals import Stop
-    from fraud_filter.watchdog import Verdict
 
 _POLL_S = 0.2
 #: How long a failed query of long tasks waits for the word that executors are back: the watchdog looks each second.

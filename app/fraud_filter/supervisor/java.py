@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from fraud_filter import session
+from fraud_filter.spark import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from fraud_filter import preflight, starting_offsets
-from fraud_filter.checkpoint.lock import checkpoint_lock
+from fraud_filter.checkpoint.progress import Offsets
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_OK
-from fraud_filter.monitor import Monitor
-from fraud_filter.progress import Offsets
+from fraud_filter.lock.lock import checkpoint_lock
+from fraud_filter.monitor.monitor import Monitor
+from fraud_filter.query import preflight, starting_offsets
 from fraud_filter.supervisor.attempt import Attempt
 from fraud_filter.supervisor.failures import REASONS, RestartableError
 from fraud_filter.supervisor.policy import Policy

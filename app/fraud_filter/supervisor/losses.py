@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.checkpoint.kept import Input, read_input
+from fraud_filter.checkpoint.progress import CheckpointReader, Offsets
 from fraud_filter.checkpoint.reading import read_contents
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.offsets import find_bounds, open_consumer
-from fraud_filter.progress import CheckpointReader, Offsets
+from fraud_filter.kafka.offsets import find_bounds, open_consumer
+from fraud_filter.kafka.topic_id import Topic, find_input, open_admin
 from fraud_filter.supervisor.failures import GO_ON_WITHOUT, DataLossError, RestartableError
-from fraud_filter.topic_id import Topic, find_input, open_admin
 
 Bounds = dict[int, tuple[int, int]]
 

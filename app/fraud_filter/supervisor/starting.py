@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fraud_filter import preflight
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
+from fraud_filter.query import preflight
 from fraud_filter.supervisor.failures import explain_failure
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ def start_query(spark: SparkSession, inputs: preflight.Inputs, settings: Setting
     """
     from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException, PySparkException
 
-    from fraud_filter import query, sinks, sources
+    from fraud_filter.query import decide as query
+    from fraud_filter.query import sinks, sources
 
     records = sources.read(spark, inputs.mode, inputs.schema, settings)
     decisions = query.decide(records, inputs.schema, inputs.rules, settings, topic_id)

@@ -1,0 +1,1 @@
+"""Compares what was written with what should have been: lost, duplicated, unexpected."""

@@ -1,0 +1,89 @@
+"""What the audit can't see in the topics: payments that Kafka removed before they were decided, or before the audit.
+
+Of the former the filter's checkpoint tells: it holds the committed offsets and the losses that the filter has noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from fraud_filter.config import Settings
+from fraud_filter.kafka.topic_id import find_input, open_admin
+
+
+class Gap(NamedTuple):
+    """Offsets from `start` to before `end` of a partition that are no longer there."""
+
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a checkpoint tells of the input topic: noted losses, and where each partition is committed to."""
+
+    losses: list[Gap]
+    committed: dict[int, int]
+
+
+def read_recorded(settings: Settings) -> Recorded | None:
+    """Reads the checkpoint of the filter; None where there is none, or it is about another topic.
+
+    Raises:
+        UsageError: no broker answers, or there is no such topic.
+        FraudFilterError: Java does not start, or the checkpoint's file system refuses.
+    """
+    from fraud_filter.checkpoint.java import open_checkpoint
+    from fraud_filter.checkpoint.kept import read_input, read_losses
+    from fraud_filter.checkpoint.progress import CheckpointReader
+
+    directory = settings.checkpoint_directory
+    if settings.checkpoint_is_local and directory and not directory.is_dir():
+        return None  # no Java is needed to see that
+    topic_id = find_input(open_admin(settings), settings).id
+    with open_checkpoint(settings.checkpoint, settings) as files:
+        kept = read_input(files)
+        if kept is None or (kept.topic, kept.topic_id) != (settings.input_topic, topic_id):
+            return None
+        losses = [Gap(loss.partition, loss.start, loss.end) for loss in read_losses(files) if loss.topic_id == topic_id]
+        newest = CheckpointReader(files, settings.input_topic).newest()
+        return Recorded(losses, newest.end if newest else kept.begin)
+
+
+def find_gaps(
+    recorded: Recorded, low: Mapping[int, int], start: Mapping[int, int], end: Mapping[int, int]
+) -> tuple[Gap, ...]:
+    """The gaps that lie in the audited range, or end where it starts.
+
+    Args:
+        low: the first retained offset, by partition.
+        start: the first audited offset, by partition.
+        end: the offset after the last one, by partition.
+    """
+    now = [Gap(number, at, low[number]) for number, at in recorded.committed.items() if at < low.get(number, at)]
+    merged: list[Gap] = []
+    for gap in sorted(recorded.losses + now):
+        if merged and merged[-1].partition == gap.partition and gap.start <= merged[-1].end:
+            merged[-1] = merged[-1]._replace(end=max(merged[-1].end, gap.end))
+        else:
+            merged.append(gap)
+    return tuple(gap for gap in merged if gap.partition in end and _touches(gap, start, end))
+
+
+def find_missing(start: Mapping[int, int], end: Mapping[int, int], first: Mapping[int, int]) -> tuple[Gap, ...]:
+    """What was asked for and is no longer retained.
+
+    Args:
+        start: the first offset that was asked for, by partition; without one that is the first retained.
+        end: the offset after the last one that was asked for, by partition; without one that is where it ends.
+        first: the first offset that was audited, by partition.
+    """
+    wanted = {number: start.get(number, 0 if at == end.get(number) else at) for number, at in first.items()}
+    return tuple(Gap(number, wanted[number], at) for number, at in sorted(first.items()) if wanted[number] < at)
+
+
+def _touches(gap: Gap, start: Mapping[int, int], end: Mapping[int, int]) -> bool:
+    return gap.end >= start[gap.partition] and gap.start < max(end[gap.partition], start[gap.partition] + 1)

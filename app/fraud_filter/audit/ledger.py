@@ -1,0 +1,211 @@
+"""The audit's books: for each payment what should have become of it, and what did. Knows no Kafka.
+
+First all decisions are seen and put aside, by groups of neighbouring offsets; then the payments come, in the order of
+their offsets, and each group is settled when its last payment has come. So memory holds one group of each partition
+that is being read, and does not grow with the number of payments.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fraud_filter.audit.digest import ABSENT, BROKEN, FLAGGED, PASSED, REJECTED, Digest, Row
+from fraud_filter.audit.spill import HELD_BYTES, Spill
+from fraud_filter.oracle import Decision
+from fraud_filter.query.source_headers import Source
+from fraud_filter.schema import PaymentSchema
+
+__all__ = ["FLAGGED", "GROUP_OFFSETS", "PASSED", "REJECTED", "Finding", "Ledger"]
+
+#: Offsets of a group: about 2 MiB of memory and, where all of them are to be flagged, some 65 bytes each.
+GROUP_OFFSETS = 2**18
+_SEEN_FLAGGED, _SEEN_REJECTED = 1, 2
+
+
+class Finding(NamedTuple):
+    """One thing that is wrong: where the payment was read, and what is wrong with it."""
+
+    partition: int
+    offset: int
+    reason: str
+
+
+class _Book:
+    """One group: what should become of its payments."""
+
+    def __init__(self, number: int, size: int) -> None:
+        self.number = number
+        self.first = number * size
+        self.kinds = bytearray(size)
+        self.places = array("I", bytes(4 * size))  # of the rows of those that should be flagged or rejected
+        self.rows = bytearray()
+        self.seen = bytearray(size)
+
+
+class Ledger:
+    """Books for the offsets `start` to before `end` of each partition; first `see` all, then `expect` all."""
+
+    def __init__(
+        self,
+        schema: PaymentSchema,
+        start: Mapping[int, int],
+        end: Mapping[int, int],
+        examples: int,
+        group_offsets: int = GROUP_OFFSETS,
+        held_bytes: int = HELD_BYTES,
+    ) -> None:
+        """`examples` findings of each kind are kept; decisions of `held_bytes` wait in memory, the others on disk."""
+        self._digest = Digest(schema)
+        self._spill = Spill(self._digest.row_bytes, held_bytes)
+        self._size = group_offsets
+        self._start, self._end = dict(start), dict(end)
+        self._last: dict[int, int] = {}
+        self._open: dict[int, _Book] = {}
+        self._limit = examples
+        self.expected: Counter[int] = Counter()
+        self.written = self.rejected = self.duplicated = self.unexpected = self.former = self.lost = self.undecided = 0
+        self.reject_reasons: Counter[str] = Counter()
+        self.examples: dict[str, list[Finding]] = {"lost": [], "duplicated": [], "unexpected": []}
+
+    def covers(self, source: Source) -> bool:
+        """Whether the payment lies in the audited range; the topic is the caller's to compare."""
+        number = source.partition
+        return number in self._end and self._start[number] <= source.offset < self._end[number]
+
+    def see_flagged(
+        self, source: Source, key: bytes | None, fields: Sequence[Any] | None, rules: tuple[str, ...]
+    ) -> None:
+        """Notes a flagged record; `fields` is None when it can't be read."""
+        self._put_aside(source, self._digest.flagged(source, key, fields, rules))
+
+    def see_rejected(self, source: Source, key: bytes | None, value: bytes | None) -> None:
+        """Notes a rejected record. A reason other than the oracle's is no fault: texts may differ."""
+        self._put_aside(source, self._digest.rejected(source, key, value))
+
+    def see_former(self) -> None:
+        """Notes a decision on a payment of a former topic of the same name: it is no matter of this one's."""
+        self.former += 1
+
+    def see_unreadable(self, partition: int, offset: int, topic: str) -> None:
+        """Notes a record of an output topic (at its own partition and offset) without readable source headers."""
+        self._unexpected(partition, offset, f"record of {topic} without readable source headers")
+
+    def begin_at(self, start: Mapping[int, int]) -> None:
+        """Moves the start of partitions whose first records were removed since."""
+        self._start |= start
+
+    def expect(
+        self,
+        partition: int,
+        offset: int,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        decision: Decision,
+    ) -> None:
+        """Notes what should become of a payment; a partition's payments come in their order."""
+        book = self._book(partition, offset // self._size)
+        at = offset - book.first
+        if decision.reason is None and not decision.rules:
+            book.kinds[at] = PASSED
+            self.expected[PASSED] += 1
+            return
+        kind = FLAGGED if decision.reason is None else REJECTED
+        book.kinds[at] = kind
+        book.places[at] = len(book.rows) // self._digest.row_bytes
+        book.rows += self._digest.expected(offset, timestamp_ms, key, value, decision)
+        self.expected[kind] += 1
+
+    def settle(self) -> None:
+        """Settles the groups whose payments have begun to come: their partitions are read to their end."""
+        for partition in sorted(self._open):
+            self._settle(partition, self._open.pop(partition))
+
+    def close(self) -> int:
+        """Settles what is left; returns how many decisions are missing, flagged and rejected.
+
+        `undecided` is then the number of those that come after the last decision of their partition.
+        """
+        self.settle()
+        for partition, number in self._spill.groups():  # decisions where no payment is
+            self._settle(partition, _Book(number, self._size))
+        return self.lost
+
+    def _put_aside(self, source: Source, row: bytes) -> None:
+        self._last[source.partition] = max(self._last.get(source.partition, -1), source.offset)
+        self._spill.add((source.partition, source.offset // self._size), row)
+
+    def _book(self, partition: int, number: int) -> _Book:
+        book = self._open.get(partition)
+        if book is None or book.number != number:
+            if book is not None:
+                self._settle(partition, book)
+            book = self._open[partition] = _Book(number, self._size)
+        return book
+
+    def _settle(self, partition: int, book: _Book) -> None:
+        for part in self._spill.take((partition, book.number)):
+            for row in self._digest.rows(part):
+                if self._start[partition] <= row.offset:
+                    self._see(partition, book, row)
+        for row in self._digest.rows(book.rows):
+            seen = _SEEN_FLAGGED if row.kind == FLAGGED else _SEEN_REJECTED
+            if not book.seen[row.offset - book.first] & seen:
+                self.lost += 1
+                self.undecided += row.offset > self._last.get(partition, -1)
+                verb = "flagged by" if row.kind == FLAGGED else "rejected as"
+                self._example("lost", Finding(partition, row.offset, f"should be {verb} {self._digest.text(row)}"))
+
+    def _see(self, partition: int, book: _Book, row: Row) -> None:
+        at, told = row.offset - book.first, self._digest.text(row)
+        kind, is_rejected = book.kinds[at], row.kind == REJECTED
+        self.written += not is_rejected
+        if kind != (REJECTED if is_rejected else FLAGGED):
+            valid = {PASSED: "it is valid", FLAGGED: "it is valid"} if is_rejected else {}
+            wrong = {ABSENT: "no payment has this offset", PASSED: "it matches no rule", REJECTED: "it is not valid"}
+            named = f"rejected ({told})" if is_rejected else f"flagged by {told or 'no rule'}"
+            if is_rejected:
+                self._mark(book, at, _SEEN_REJECTED)
+            self._unexpected(partition, row.offset, f"{named}, but {(wrong | valid)[kind]}")
+            return
+        due = self._digest.row(book.rows, book.places[at])
+        if row.timestamp_ms != due.timestamp_ms:
+            other = f"decided with source.timestamp {row.timestamp_ms}, but the payment's is {due.timestamp_ms}"
+            self._unexpected(partition, row.offset, other)
+            return
+        if not self._mark(book, at, _SEEN_REJECTED if is_rejected else _SEEN_FLAGGED):
+            self.duplicated += 1
+            verb = "rejected" if is_rejected else "flagged"
+            self._example("duplicated", Finding(partition, row.offset, f"{verb} again"))
+        if is_rejected:
+            self.reject_reasons[told.partition(":")[0]] += 1
+        self._compare(partition, row, due)
+
+    def _mark(self, book: _Book, at: int, sign: int) -> bool:
+        """Whether it is the first such decision."""
+        is_new = not book.seen[at] & sign
+        book.seen[at] |= sign
+        self.rejected += is_new and sign == _SEEN_REJECTED
+        return is_new
+
+    def _compare(self, partition: int, row: Row, due: Row) -> None:
+        told = self._digest.text(row)
+        if row.kind == BROKEN:
+            self._unexpected(partition, row.offset, "flagged with a value that is not a payment with rules")
+        elif row.kind == FLAGGED and row.detail != due.detail:
+            instead = self._digest.text(due)
+            self._unexpected(partition, row.offset, f"flagged by {told or 'no rule'} instead of {instead}")
+        elif different := self._digest.differences(row, due):
+            names = ", ".join(different)
+            self._unexpected(partition, row.offset, f"written with another {names} than the payment's")
+
+    def _unexpected(self, partition: int, offset: int, reason: str) -> None:
+        self.unexpected += 1
+        self._example("unexpected", Finding(partition, offset, reason))
+
+    def _example(self, kind: str, finding: Finding) -> None:
+        if len(self.examples[kind]) < self._limit:
+            self.examples[kind].append(finding)

@@ -1,0 +1,193 @@
+"""Compares what was written with what should have been, payment by payment, from the topics alone.
+
+What should have been is decided by `oracle`, not by the query. Delivery is at-least-once in every mode: duplicates are
+counted, and are no fault; lost and unexpected ones are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fraud_filter.audit.gaps import Recorded, find_gaps, find_missing
+from fraud_filter.audit.ledger import FLAGGED, REJECTED, Ledger
+from fraud_filter.audit.result import AuditResult
+from fraud_filter.config import Settings
+from fraud_filter.errors import UsageError
+from fraud_filter.kafka.offsets import find_bounds, find_partitions, open_consumer, read_records
+from fraud_filter.kafka.topic_id import find_input, open_admin
+from fraud_filter.oracle import Decision, Oracle
+from fraud_filter.query.record_size import is_too_large
+from fraud_filter.query.source_headers import read_source
+from fraud_filter.rules.ruleset import load_rules
+from fraud_filter.schema import REASON_TOO_LARGE, load_schema
+
+_TOO_LARGE = Decision(REASON_TOO_LARGE, (), ())
+
+#: Partitions that are read at a time: each holds memory while it is.
+_AT_A_TIME = 8
+
+
+def audit(
+    settings: Settings,
+    *,
+    start: Mapping[int, int] | None = None,
+    end: Mapping[int, int] | None = None,
+    settle_s: float = 0.0,
+    examples: int = 10,
+    recorded: Recorded | None = None,
+) -> AuditResult:
+    """Audits the payments from offset `start` to before `end` of each partition of the input topic.
+
+    Partitions that `start` or `end` does not name are taken from their first retained record, or to their current
+    end. Whole output topics are read; records of payments outside the range, or of another topic, are left out. Memory
+    does not grow with their number: what is to be compared waits on disk, some 65 bytes a written record.
+
+    Args:
+        settings: brokers, topics, payment schema and rules.
+        start: first offset by partition. Records that are no longer retained are `missing`.
+        end: offset after the last one, by partition.
+        settle_s: seconds between finding the end of the input and that of the outputs, for a query that is running.
+        examples: how many findings of each kind to keep.
+        recorded: what the filter's checkpoint tells of payments that are gone.
+
+    Raises:
+        UsageError: no broker, a missing topic, offsets outside the topic, a schema or rules that can't be audited.
+        FraudFilterError: the broker stopped answering, the disk is full, or a rule can't be evaluated.
+    """
+    began = time.monotonic()
+    schema = load_schema(settings.payment_schema)
+    oracle = Oracle(schema, load_rules(settings.rules, schema))
+    outputs = (settings.flagged_topic, settings.rejected_topic)
+    topic_id = find_input(open_admin(settings), settings).id
+    with open_consumer(settings) as consumer:
+        topics = find_partitions(consumer, settings, ("input_topic", "flagged_topic", "rejected_topic"))
+        bounds = find_bounds(consumer, settings, settings.input_topic, topics[settings.input_topic])
+        first, last = _range(settings, bounds, start or {}, end or {})
+        time.sleep(settle_s)
+        written = {topic: find_bounds(consumer, settings, topic, topics[topic]) for topic in outputs}
+    ledger = Ledger(schema, first, last, examples)
+    for topic, limits in written.items():
+        _read_output(settings, oracle, ledger, topic, topic_id, limits)
+    payments = _read_payments(settings, oracle, ledger, first, last)
+    return AuditResult(
+        start=first,
+        end=last,
+        payments=payments,
+        expected=ledger.expected[FLAGGED],
+        written=ledger.written,
+        lost=ledger.close(),
+        undecided=ledger.undecided,
+        duplicated=ledger.duplicated,
+        unexpected=ledger.unexpected,
+        rejected=ledger.rejected,
+        rejected_expected=ledger.expected[REJECTED],
+        reject_reasons=dict(sorted(ledger.reject_reasons.items())),
+        examples={kind: tuple(found) for kind, found in ledger.examples.items()},
+        took_s=round(time.monotonic() - began, 3),
+        gaps=find_gaps(recorded, {number: low for number, (low, _) in bounds.items()}, first, last) if recorded else (),
+        former=ledger.former,
+        missing=find_missing(start or {}, end or {}, first),
+    )
+
+
+def _range(
+    settings: Settings, bounds: Mapping[int, tuple[int, int]], start: Mapping[int, int], end: Mapping[int, int]
+) -> tuple[dict[int, int], dict[int, int]]:
+    """The offsets to audit, by partition, within what is retained."""
+    topic, named = settings.input_topic, {*start, *end}
+    if named - set(bounds):
+        raise UsageError(
+            f"the topic {topic!r} has no partition {min(named - set(bounds))}; it has {', '.join(map(str, bounds))}"
+        )
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for partition, (low, high) in bounds.items():
+        last[partition] = end.get(partition, high)
+        wanted = start.get(partition, min(low, last[partition]))
+        if not 0 <= wanted <= last[partition] <= high:
+            raise UsageError(
+                f"the topic {topic!r}, partition {partition}: offsets {wanted} to {last[partition]} can't be audited; "
+                f"give a start not after the end, and an end not after {high}, where the topic ends"
+            )
+        first[partition] = min(max(wanted, low), last[partition])
+    return first, last
+
+
+def _read_payments(
+    settings: Settings, oracle: Oracle, ledger: Ledger, first: dict[int, int], end: Mapping[int, int]
+) -> int:
+    """Reads them in the order of their partitions; `first` moves on where records were removed by now."""
+    payments = 0
+    for group in _groups(end):
+        first |= (retained := _retained(settings, settings.input_topic, first, group))
+        ledger.begin_at(retained)
+        for batch in read_records(settings, settings.input_topic, retained, group):
+            payments += len(batch)
+            _expect(settings, oracle, ledger, batch)
+        ledger.settle()
+    return payments
+
+
+def _expect(settings: Settings, oracle: Oracle, ledger: Ledger, batch: list[Any]) -> None:
+    contents = [
+        None if is_too_large(message.key(), message.value(), settings) else (message.key(), message.value())
+        for message in batch
+    ]
+    decisions = oracle.decide([content and content[1] for content in contents])
+    for message, content, decision in zip(batch, contents, decisions, strict=True):
+        key, value = content or (None, None)
+        place = message.partition(), message.offset(), message.timestamp()[1]
+        ledger.expect(*place, key, value, decision if content else _TOO_LARGE)
+
+
+def _groups(end: Mapping[int, int]) -> Iterable[dict[int, int]]:
+    """The ends of a few partitions at a time."""
+    numbers = sorted(end)
+    for at in range(0, len(numbers), _AT_A_TIME):
+        yield {number: end[number] for number in numbers[at : at + _AT_A_TIME]}
+
+
+def _retained(settings: Settings, topic: str, start: Mapping[int, int], end: Mapping[int, int]) -> dict[int, int]:
+    """Where to begin in each partition of `end`: records may have been removed while others were read."""
+    with open_consumer(settings) as consumer:
+        bounds = find_bounds(consumer, settings, topic, sorted(end))
+    return {number: min(max(start[number], low), end[number]) for number, (low, _) in bounds.items()}
+
+
+def _read_output(
+    settings: Settings,
+    oracle: Oracle,
+    ledger: Ledger,
+    topic: str,
+    topic_id: str,
+    bounds: Mapping[int, tuple[int, int]],
+) -> None:
+    start = {partition: low for partition, (low, _) in bounds.items()}
+    for group in _groups({partition: high for partition, (_, high) in bounds.items()}):
+        for batch in read_records(settings, topic, _retained(settings, topic, start, group), group):
+            for message in batch:
+                source = read_source(message.headers())
+                if source is None:
+                    ledger.see_unreadable(message.partition(), message.offset(), topic)
+                elif source.topic != settings.input_topic:
+                    continue
+                elif topic_id and source.topic_id not in ("", topic_id):
+                    ledger.see_former()
+                elif not ledger.covers(source):
+                    continue
+                elif topic == settings.rejected_topic:
+                    ledger.see_rejected(source, message.key(), message.value())
+                else:
+                    fields, rules = _flagged(oracle, message.value())
+                    ledger.see_flagged(source, message.key(), fields, rules)
+
+
+def _flagged(oracle: Oracle, value: bytes | None) -> tuple[tuple[Any, ...] | None, tuple[str, ...]]:
+    """Fields and rules of a flagged record's value; None for fields that can't be read."""
+    try:
+        reading, rules = oracle.reader.read_flagged(value or b"")
+    except (ValueError, RecursionError):
+        return None, ()
+    return (reading.fields if reading.reason is None else None), rules

@@ -1,0 +1,18 @@
+"""The settings: what there is, what each may be, and where they are read from."""
+
+from fraud_filter.config.kinds import ModeName, SinkName, SourceName, duration_s
+from fraud_filter.config.reading import check_env_file, default_env_file, env_name, load
+from fraud_filter.config.settings import ENV_PREFIX, Settings
+
+__all__ = [
+    "ENV_PREFIX",
+    "ModeName",
+    "Settings",
+    "SinkName",
+    "SourceName",
+    "check_env_file",
+    "default_env_file",
+    "duration_s",
+    "env_name",
+    "load",
+]

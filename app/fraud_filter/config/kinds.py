@@ -1,0 +1,67 @@
+"""What a setting's value can be: its type with its check, and what a refused one is told."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator
+from pydantic_settings import NoDecode
+
+ModeName = Literal["micro-batch", "async-progress", "continuous", "real-time"]
+SourceName = Literal["kafka", "rate"]
+SinkName = Literal["kafka", "console", "memory"]
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_SERVERS = re.compile(r"[^\s,:]+:\d{1,5}(,[^\s,:]+:\d{1,5})*")
+_DURATION = re.compile(r"(\d+) (millisecond|second|minute|hour)s?")
+_ISOLATION = "kafka.isolation.level"
+_UNIT_S = {"millisecond": 0.001, "second": 1, "minute": 60, "hour": 3600}
+
+
+def _topic(name: str) -> str:
+    if not _TOPIC.fullmatch(name):
+        raise ValueError("a Kafka topic name has 1 to 249 letters, digits, dots, underscores or hyphens")
+    return name
+
+
+def _servers(servers: str) -> str:
+    if not _SERVERS.fullmatch(servers):
+        raise ValueError("expected host:port, several separated by commas, such as 127.0.0.1:9092")
+    return servers
+
+
+def _duration(text: str) -> str:
+    if not _DURATION.fullmatch(text):
+        raise ValueError("expected a Spark interval such as '5 seconds' or '500 milliseconds'")
+    return text
+
+
+def duration_s(text: str) -> float:
+    """The seconds of a checked interval such as '5 minutes'."""
+    match = _DURATION.fullmatch(text)
+    assert match  # noqa: S101 - the settings hold checked intervals only
+    return int(match[1]) * _UNIT_S[match[2]]
+
+
+def _options(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError('expected a JSON object, such as {"key": "value"}') from None
+
+
+def _source_options(options: dict[str, str]) -> dict[str, str]:
+    if any(name.lower() == _ISOLATION for name in options):
+        raise ValueError(f"{_ISOLATION} is the setting kafka_isolation_level, which all our clients follow")
+    return options
+
+
+Topic = Annotated[str, AfterValidator(_topic)]
+Duration = Annotated[str, AfterValidator(_duration)]
+Options = Annotated[dict[str, str], NoDecode, BeforeValidator(_options)]
+SourceOptions = Annotated[Options, AfterValidator(_source_options)]
+Servers = Annotated[str, AfterValidator(_servers)]

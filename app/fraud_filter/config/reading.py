@@ -1,0 +1,82 @@
+"""Reads the settings. The only module that reads the environment for them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fraud_filter.config import env_trust, setting_names
+from fraud_filter.config.settings import ENV_PREFIX, Settings
+from fraud_filter.errors import UsageError
+from fraud_filter.home import HOME
+
+_ENV_FILE = "FRAUD_ENV_FILE"
+_DEFAULT = ".env"
+
+#: Settings whose environment name has no prefix.
+_UNPREFIXED = {
+    name: field.validation_alias
+    for name, field in Settings.model_fields.items()
+    if isinstance(field.validation_alias, str)
+}
+
+
+def env_name(setting: str) -> str:
+    """The environment variable of a setting, such as FRAUD_MODE for mode."""
+    return _UNPREFIXED.get(setting) or (ENV_PREFIX + setting).upper()
+
+
+def default_env_file() -> Path:
+    """The file that settings are read from besides the environment."""
+    return Path(os.environ.get(_ENV_FILE, _DEFAULT))
+
+
+def check_env_file(file: Path) -> None:
+    """Checks that a file of settings may be believed; says what could run code in one that the user did not name.
+
+    Raises:
+        UsageError: it may not.
+    """
+    is_unnamed = _ENV_FILE not in os.environ and file.resolve() == Path(_DEFAULT).resolve()
+    env_trust.check(file, named=not is_unnamed, home=HOME)
+
+
+def load(overrides: dict[str, Any] | None = None, env_file: Path | None = None) -> Settings:
+    """Reads the environment and `.env` (or `env_file`); `overrides` (the command line, by setting name) win.
+
+    Raises:
+        UsageError: a value is not accepted; the message names each setting, its value and what to give instead. Or a
+            name is that of no setting (`setting_names`), or the file is not to be believed (`env_trust`).
+    """
+    file = env_file or default_env_file()
+    check_env_file(file)
+    try:
+        _check_names(file)
+        return Settings(_env_file=file, **(overrides or {}))  # type: ignore[call-arg]
+    except ValidationError as error:
+        raise UsageError("\n".join(_explain(detail) for detail in error.errors())) from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{file} (FRAUD_ENV_FILE) can't be read: {reason}") from None
+
+
+def _check_names(file: Path) -> None:
+    prefixed = {
+        (ENV_PREFIX + name).upper() for name in Settings.model_fields
+    }  # those without prefix are read with it, too
+    known = {_ENV_FILE, *map(env_name, Settings.model_fields), *prefixed}
+    setting_names.check(os.environ, "the environment", known, ENV_PREFIX)
+    setting_names.check(setting_names.read(file), str(file), known, ENV_PREFIX)
+
+
+def _explain(detail: Any) -> str:
+    name = str(detail["loc"][0]) if detail["loc"] else "configuration"
+    setting = next((known for known in Settings.model_fields if name in (known, env_name(known))), name)
+    reason = str(detail["msg"]).removeprefix("Value error, ")
+    # Options may hold secrets, and where their text is no JSON nobody knows which part of it is one.
+    options = setting in Settings.model_fields and Settings.model_fields[setting].annotation == dict[str, str]
+    given = "the text given" if options else repr(detail.get("input"))
+    return f"setting {setting} (--{setting.replace('_', '-')}, {env_name(setting)}): {given} is not accepted: {reason}"

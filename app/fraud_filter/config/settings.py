@@ -1,0 +1,197 @@
+"""Every setting of the program, its default and its check.
+
+A setting `mode` is given as `--mode`, as `FRAUD_MODE` in the environment, or as `FRAUD_MODE` in `.env`, in this
+order; `FRAUD_ENV_FILE` names another file than `.env`. `KAFKA_BOOTSTRAP_SERVERS` and `SPARK_MASTER` carry no prefix
+because other tools use the same names.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from fraud_filter.config.kinds import Duration, ModeName, Options, Servers, SinkName, SourceName, SourceOptions, Topic
+from fraud_filter.config.secret_names import is_secret, masked, own_expression
+from fraud_filter.home import HOME
+
+ENV_PREFIX = "FRAUD_"
+
+
+class Settings(BaseSettings):
+    """The effective configuration. Frozen: a changed setting is a new object (`load`)."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX,
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        populate_by_name=True,
+        validate_default=True,
+    )
+
+    # -- the query
+    mode: ModeName = Field("micro-batch", description="execution mode of the query")
+    query_name: str = Field("fraud-filter", min_length=1, description="name of the query, a label of every metric")
+    payment_schema: Path = Field(HOME / "app/payment.ddl", description="Spark DDL file with the fields of a payment")
+    rules: Path = Field(HOME / "app/rules.yml", description="YAML file with the fraud rules")
+    source: SourceName = Field("kafka", description="where payments come from; rate makes them inside Spark")
+    sink: SinkName = Field("kafka", description="where decisions go")
+    checkpoint: str = Field(
+        "checkpoint", min_length=1, description="checkpoint location, on any Hadoop file system (a path or a URI)"
+    )
+    checkpoint_lock_timeout_s: float = Field(
+        30,
+        ge=6,
+        le=120,
+        description="checkpoint not on a local disk: seconds after which the brokers count its filter as gone",
+    )
+
+    # -- Kafka
+    kafka_bootstrap_servers: Servers = Field(
+        "127.0.0.1:9092", validation_alias="KAFKA_BOOTSTRAP_SERVERS", description="brokers, as host:port,host:port"
+    )
+    input_topic: Topic = Field("payments", description="topic the payments are read from")
+    flagged_topic: Topic = Field("payments.flagged", description="topic flagged payments are written to")
+    rejected_topic: Topic = Field("payments.rejected", description="topic unreadable records are written to")
+    starting_offsets: str = Field(
+        "earliest",
+        description="where a query without a checkpoint starts: earliest, latest, or Spark's JSON of offsets",
+    )
+    kafka_isolation_level: Literal["read_committed", "read_uncommitted"] = Field(
+        "read_committed",
+        description="read_uncommitted decides on payments of open and aborted transactions, too",
+    )
+    fail_on_data_loss: bool = Field(True, description="stop when unread records were removed from the topic")
+    kafka_timeout_s: float = Field(10, gt=0, le=300, description="seconds to wait for a broker's answer")
+    kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        "PLAINTEXT", description="how to talk to the brokers"
+    )
+    kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
+        "SCRAM-SHA-512", description="SASL mechanism, with a SASL_* protocol"
+    )
+    kafka_sasl_username: str = Field("", description="SASL user name")
+    kafka_sasl_password: SecretStr = Field(SecretStr(""), description="SASL password; a file is safer")
+    kafka_sasl_password_file: str = Field(
+        "", description="file with the SASL password and nothing else, at the same path on every Spark worker"
+    )
+    kafka_ssl_ca: str = Field(
+        "", description="PEM file with the brokers' certificate authority, at the same path on every Spark worker"
+    )
+    kafka_ssl_certificate: str = Field(
+        "", description="PEM file with our own certificate, for brokers that ask for one; on every Spark worker"
+    )
+    kafka_ssl_key: str = Field(
+        "", description="PEM file with its private key (PKCS#8, not encrypted), on every Spark worker"
+    )
+
+    # -- Spark
+    spark_master: str = Field("local[*]", min_length=1, validation_alias="SPARK_MASTER", description="Spark master URL")
+    spark_conf: Options = Field(
+        default_factory=dict, description='further Spark settings, as JSON: {"spark.executor.memory": "2g"}'
+    )
+    ui_port: int = Field(0, ge=0, le=65535, description="port of Spark's own web page; 0 switches it off")
+
+    # -- knobs of the modes; docs/modes.md says what each of them does
+    micro_batch_interval: Duration = Field("0 seconds", description="trigger interval of the micro-batch modes")
+    async_progress_interval_ms: int = Field(
+        1000, ge=0, description="async-progress: milliseconds between two writes of the offset and commit logs"
+    )
+    continuous_interval: Duration = Field("5 seconds", description="continuous: epoch (checkpoint) interval")
+    real_time_duration: Duration = Field("5 minutes", description="real-time: batch duration (checkpoint interval)")
+    max_offsets_per_trigger: int = Field(
+        0, ge=0, description="micro-batch modes: most records in one batch; 0 is no limit"
+    )
+    continuous_fetch_max_wait_ms: int = Field(
+        1, ge=0, le=60_000, description="continuous: kafka.fetch.max.wait.ms of the source"
+    )
+    continuous_max_poll_records: int = Field(
+        500,
+        ge=1,
+        le=1_000_000,
+        description="continuous: kafka.max.poll.records of the source; 1 is fastest, for few payments a partition",
+    )
+    max_record_bytes: int = Field(
+        1_048_576,
+        ge=1,
+        le=268_435_456,
+        description="most bytes of key and value of a payment; a larger one is rejected without them",
+    )
+    linger_ms: int = Field(0, ge=0, description="kafka.linger.ms of the sink")
+    kafka_source_options: SourceOptions = Field(
+        default_factory=dict, description='further source options, as JSON: {"kafka.max.poll.records": "1000"}'
+    )
+    kafka_sink_options: Options = Field(
+        default_factory=dict, description='further sink options, as JSON: {"kafka.compression.type": "lz4"}'
+    )
+
+    # -- the rate source
+    rate_rows_per_second: int = Field(100, ge=1, description="rate source: rows per second")
+    rate_partitions: int = Field(2, ge=1, description="rate source: partitions")
+
+    # -- running
+    stop_timeout_s: float = Field(30, gt=0, le=86_400, description="seconds a clean stop may take")
+    start_timeout_s: float = Field(
+        180, gt=0, le=86_400, description="seconds a start of Spark and of the query may take"
+    )
+    max_restarts: int = Field(
+        10, ge=0, description="restarts in a row without progress before the program gives up with exit code 4"
+    )
+    restart_backoff_s: float = Field(
+        1, gt=0, le=86_400, description="seconds before the first restart; they double each time"
+    )
+    restart_backoff_max_s: float = Field(30, gt=0, le=86_400, description="most seconds before a restart")
+    restart_reset_s: float = Field(
+        120, gt=0, le=86_400, description="a query that ran for so many seconds did well, also without progress"
+    )
+    stall_timeout_s: float = Field(
+        60,
+        gt=0,
+        le=86_400,
+        description="seconds that a query may make no progress while its input grows; then it is restarted",
+    )
+    monitoring: bool = Field(
+        True, description="serve metrics and restart a query that stalls; false is for measuring what that costs"
+    )
+    metrics_host: str = Field("127.0.0.1", description="address the /metrics endpoints listen on")
+    metrics_port: int = Field(9400, ge=0, le=65535, description="port of the filter's /metrics; 0 takes a free one")
+    generator_port: int = Field(0, ge=0, le=65535, description="port of the generator's /metrics; 0 serves none")
+    probe_port: int = Field(9401, ge=0, le=65535, description="port of the probe's /metrics; 0 takes a free one")
+
+    def shown(self) -> dict[str, Any]:
+        """The values by setting, as JSON has them, without secrets."""
+        own = own_expression(self.spark_conf)
+        values = self.model_dump(mode="json")
+        return {name: masked(value, own) if isinstance(value, dict) else value for name, value in values.items()}
+
+    def secret_spark_conf(self) -> dict[str, str]:
+        """The settings of `spark_conf` that are no one else's to see."""
+        own = own_expression(self.spark_conf)
+        return {name: value for name, value in self.spark_conf.items() if is_secret(name, own)}
+
+    def __repr__(self) -> str:
+        return f"Settings({self.shown()})"
+
+    __str__ = __repr__
+
+    @property
+    def checkpoint_is_local(self) -> bool:
+        """Whether the checkpoint lies on a local file system, as far as that is known without asking Hadoop."""
+        scheme = urlsplit(self.checkpoint).scheme
+        other_default = "spark.hadoop.fs.defaultFS" in self.spark_conf or "HADOOP_CONF_DIR" in os.environ
+        return scheme == "file" or (not scheme and not other_default)
+
+    @property
+    def checkpoint_directory(self) -> Path | None:
+        """The checkpoint's directory where its location names one of this machine; None: of another file system.
+
+        `#` and `?` are letters of a name to Hadoop, whose paths have neither query nor fragment.
+        """
+        if not self.checkpoint_is_local:
+            return None
+        path = self.checkpoint.removeprefix("file:")
+        return Path("/" + path[2:].partition("/")[2] if path.startswith("//") else path)

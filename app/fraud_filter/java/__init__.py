@@ -1,0 +1,1 @@
+"""The Java runtime and the jars that it runs, by their locks."""

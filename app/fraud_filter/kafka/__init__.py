@@ -1,0 +1,1 @@
+"""Kafka: clients, topics, offsets, users and their rights."""

@@ -1,0 +1,187 @@
+"""What the output's and input's readers need of Kafka: partitions, offset ranges, and records between two offsets."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from fraud_filter.config import Settings, env_name
+from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.kafka.client import describe_login, librdkafka_config
+
+#: Records in one batch of `read_records`.
+BATCH_RECORDS = 10_000
+#: librdkafka fetches ahead; without a limit that is 64 MB for each of the reader's partitions.
+_FETCH_AHEAD_KB = 16_384
+
+
+class NoBrokerError(UsageError):
+    """No broker answered in time."""
+
+
+@contextmanager
+def open_consumer(settings: Settings, **extra: Any) -> Iterator[Consumer]:
+    """A consumer that belongs to no group: it commits nothing and takes the partitions that it is given.
+
+    Args:
+        extra: further librdkafka settings, `_` for `.`.
+    """
+    own: dict[str, Any] = {
+        "group_id": "fraud-filter-reader",  # librdkafka wants a name; nothing is committed under it
+        "enable_auto_commit": False,
+        "enable_auto_offset_store": False,
+        "allow_auto_create_topics": False,
+        "auto_offset_reset": "error",
+        "isolation_level": settings.kafka_isolation_level,  # of the ends of partitions, too
+    }
+    consumer = Consumer(librdkafka_config(settings, **(own | extra)))
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def find_partitions(consumer: Consumer, settings: Settings, names: Sequence[str]) -> dict[str, list[int]]:
+    """The partitions of the topics that the settings `names` (such as "flagged_topic") name, by topic.
+
+    Raises:
+        NoBrokerError: no broker answers within `kafka_timeout_s` seconds.
+        UsageError: a topic does not exist.
+    """
+    try:
+        known = consumer.list_topics(timeout=settings.kafka_timeout_s).topics
+    except KafkaException as error:
+        raise NoBrokerError(
+            f"setting kafka_bootstrap_servers ({env_name('kafka_bootstrap_servers')}): no Kafka broker answered at "
+            f"{settings.kafka_bootstrap_servers!r} within {settings.kafka_timeout_s:g} s: {describe_error(error)}"
+            + describe_login(settings)
+        ) from None
+    found: dict[str, list[int]] = {}
+    for name in names:
+        topic = getattr(settings, name)
+        if topic not in known or not known[topic].partitions:
+            raise UsageError(
+                f"setting {name} (--{name.replace('_', '-')}, {env_name(name)}): topic {topic!r} does not exist at "
+                f"{settings.kafka_bootstrap_servers!r}; create it with `fraud-filter topics` or name another"
+            )
+        found[topic] = sorted(known[topic].partitions)
+    return found
+
+
+def find_bounds(
+    consumer: Consumer, settings: Settings, topic: str, partitions: Sequence[int]
+) -> dict[int, tuple[int, int]]:
+    """The first retained offset and the end (the next record's offset) of each partition.
+
+    Raises:
+        FraudFilterError: the broker does not answer within `kafka_timeout_s` seconds.
+    """
+    retrying = Retrying(  # a topic just created may have no leader yet, and the client does not ask again
+        retry=retry_if_exception_type(KafkaException),
+        stop=stop_after_delay(settings.kafka_timeout_s),
+        wait=wait_fixed(0.1),
+        reraise=True,
+    )
+
+    def ask(partition: int) -> tuple[int, int]:
+        low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=settings.kafka_timeout_s)
+        return int(low), int(high)
+
+    try:
+        return {partition: retrying(ask, partition) for partition in partitions}
+    except KafkaException as error:
+        raise FraudFilterError(f"the offsets of topic {topic!r} can't be read: {describe_error(error)}") from None
+
+
+def find_input_bounds(consumer: Consumer, settings: Settings) -> dict[int, tuple[int, int]]:
+    """The bounds of the input topic's partitions as they are now, added ones included.
+
+    Raises:
+        NoBrokerError: no broker answers within `kafka_timeout_s` seconds.
+        UsageError: there is no such topic.
+        FraudFilterError: the broker stops answering.
+    """
+    partitions = find_partitions(consumer, settings, ["input_topic"])[settings.input_topic]
+    return find_bounds(consumer, settings, settings.input_topic, partitions)
+
+
+def first_offsets(settings: Settings, bounds: Mapping[int, tuple[int, int]]) -> dict[int, int]:
+    """Where a query without a checkpoint begins, by partition: `starting_offsets` within what the topic holds.
+
+    Args:
+        bounds: first and end offset by partition, as `find_bounds` gives them.
+    """
+    named = {"earliest": "-2", "latest": "-1"}.get(settings.starting_offsets)
+    given = {} if named else json.loads(settings.starting_offsets).get(settings.input_topic, {})
+    wanted = {partition: int(named or given.get(str(partition), -2)) for partition in bounds}
+    return {
+        partition: {-2: low, -1: high}.get(wanted[partition], wanted[partition])
+        for partition, (low, high) in bounds.items()
+    }
+
+
+def read_records(
+    settings: Settings, topic: str, start: Mapping[int, int], end: Mapping[int, int]
+) -> Iterator[list[Any]]:
+    """Batches of the records (confluent_kafka messages) of each partition from offset `start` to before `end`.
+
+    Offsets may have gaps (compaction, transaction markers): a partition is done when its reader stands at `end`.
+
+    Raises:
+        FraudFilterError: the broker stopped answering, or the records were removed while they were read.
+    """
+    left = {partition for partition in end if start[partition] < end[partition]}
+    options = {
+        "enable_partition_eof": True,
+        "queued_max_messages_kbytes": _FETCH_AHEAD_KB,
+    }
+    with open_consumer(settings, **options) as consumer:
+        consumer.assign([TopicPartition(topic, partition, start[partition]) for partition in sorted(left)])
+        heard = time.monotonic()
+        while left:
+            messages = consumer.consume(BATCH_RECORDS, timeout=0.5)
+            if messages:
+                heard = time.monotonic()
+            elif time.monotonic() - heard > settings.kafka_timeout_s:
+                raise FraudFilterError(
+                    f"topic {topic!r}: the broker gave no record for {settings.kafka_timeout_s:g} s, partitions "
+                    f"{sorted(left)} are not read to their end"
+                )
+            batch, done = _sort_out(messages, topic, left, end)
+            if done:
+                consumer.incremental_unassign([TopicPartition(topic, partition) for partition in done])
+                left -= done
+            if batch:
+                yield batch
+
+
+def _sort_out(messages: list[Any], topic: str, left: set[int], end: Mapping[int, int]) -> tuple[list[Any], set[int]]:
+    """The records before the end, and the partitions that have reached it."""
+    batch: list[Any] = []
+    done: set[int] = set()
+    for message in messages:
+        error, partition = message.error(), message.partition()
+        if error is None:
+            if partition in left and message.offset() < end[partition]:
+                batch.append(message)
+            if partition in left and message.offset() >= end[partition] - 1:
+                done.add(partition)
+        elif error.code() == KafkaError._PARTITION_EOF:
+            done |= {partition} & left
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+            raise FraudFilterError(f"topic {topic!r}, partition {partition}: records were removed while they were read")
+        elif not error.retriable():
+            raise FraudFilterError(f"topic {topic!r}, partition {partition}: {error.str()}")
+    return batch, done
+
+
+def describe_error(error: KafkaException) -> str:
+    """librdkafka's words without its code."""
+    detail = error.args[0]
+    return str(detail.str()) if isinstance(detail, KafkaError) else str(detail)

@@ -1,0 +1,1 @@
+"""What is counted and timed, and the endpoint that serves it."""

@@ -1,0 +1,123 @@
+"""What the probe counts over a stretch of time, and how it tells a repeated decision. Knows no Kafka."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from fraud_filter.metrics.latency import LatencyHistogram
+
+
+@dataclass(frozen=True)
+class ProbeSnapshot:
+    """What was seen since the last reset. Latencies are in milliseconds and None while nothing was measured.
+
+    `flagged` and `rejected` count records, repeated ones too; `duplicates` are those of them whose payment had been
+    decided before; `unreadable` lack the source headers; `negative` bear an earlier time than their payment. `count`
+    latencies were measured: those of first decisions, flagged or rejected. `source_offsets` has the highest decided
+    offset of each input partition and `last_seen_age_s` the seconds since the last record, both since the start.
+    """
+
+    flagged: int
+    rejected: int
+    duplicates: int
+    unreadable: int
+    negative: int
+    count: int
+    p50_ms: int | None
+    p90_ms: int | None
+    p95_ms: int | None
+    p99_ms: int | None
+    p999_ms: int | None
+    max_ms: int | None
+    last_seen_age_s: float | None
+    source_offsets: dict[int, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; what was not measured is left out."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass
+class Tally:
+    """Counts and latencies of one window of time."""
+
+    flagged: int = 0
+    rejected: int = 0
+    duplicates: int = 0
+    unreadable: int = 0
+    negative: int = 0
+    latencies: LatencyHistogram = field(default_factory=LatencyHistogram)
+
+    def reset(self) -> None:
+        """Begins a new window."""
+        self.flagged = self.rejected = self.duplicates = self.unreadable = self.negative = 0
+        self.latencies.reset()
+
+    def snapshot(self, last_seen_age_s: float | None, source_offsets: dict[int, int]) -> ProbeSnapshot:
+        """The window so far."""
+        return ProbeSnapshot(
+            flagged=self.flagged,
+            rejected=self.rejected,
+            duplicates=self.duplicates,
+            unreadable=self.unreadable,
+            negative=self.negative,
+            count=self.latencies.count,
+            p50_ms=self.latencies.percentile_ms(50),
+            p90_ms=self.latencies.percentile_ms(90),
+            p95_ms=self.latencies.percentile_ms(95),
+            p99_ms=self.latencies.percentile_ms(99),
+            p999_ms=self.latencies.percentile_ms(99.9),
+            max_ms=self.latencies.max_ms,
+            last_seen_age_s=last_seen_age_s,
+            source_offsets=source_offsets,
+        )
+
+
+class SeenOffsets:
+    """Which of the latest offsets of one input partition were decided already.
+
+    A ring of `WINDOW` bytes: memory is bounded, and a repetition is found when it is less than WINDOW offsets behind
+    the newest one. Further back it is taken for a first decision; the audit counts exactly.
+
+    In a topic that was made anew offsets begin at 0 again. Append times tell: in a partition they rise with the offset,
+    so that a lower one with a later time, later by more than the clocks of two brokers differ, is of another topic.
+    """
+
+    WINDOW = 2**20
+    CLOCKS_MS = 10_000
+
+    def __init__(self) -> None:
+        self.newest = -1
+        self._newest_ms = 0
+        self._seen = bytearray(self.WINDOW)
+
+    def add(self, offset: int, appended_ms: int = 0) -> bool:
+        """Notes a decision on the payment at `offset`, appended at that time (milliseconds since 1970).
+
+        Returns:
+            whether this offset was noted before.
+        """
+        if offset <= self.newest and appended_ms > self._newest_ms + self.CLOCKS_MS:
+            self.newest, self._seen = -1, bytearray(self.WINDOW)
+        if offset > self.newest:
+            self._forget(self.newest + 1, offset)
+            self.newest, self._newest_ms = offset, appended_ms
+        elif offset <= self.newest - self.WINDOW:
+            return False
+        at = offset % self.WINDOW
+        seen = bool(self._seen[at])
+        self._seen[at] = 1
+        return seen
+
+    def _forget(self, first: int, last: int) -> None:
+        """Frees the places of the offsets `first` to `last`, which held others a window ago."""
+        if last - first + 1 >= self.WINDOW:
+            self._seen = bytearray(self.WINDOW)
+            return
+        begin, end = first % self.WINDOW, last % self.WINDOW + 1
+        if begin < end:
+            self._seen[begin:end] = bytes(end - begin)
+        else:
+            self._seen[begin:] = bytes(self.WINDOW - begin)
+            self._seen[:end] = bytes(end)

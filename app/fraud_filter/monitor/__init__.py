@@ -1,0 +1,1 @@
+"""Watches the running query: progress, lag, stalls, health."""

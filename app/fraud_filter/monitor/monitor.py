@@ -1,0 +1,249 @@
+"""Keeps the filter's metrics, over all restarts, and has the running query judged each second."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fraud_filter.checkpoint.files import CheckpointFiles
+from fraud_filter.checkpoint.kept import Loss
+from fraud_filter.checkpoint.progress import CheckpointReader, EventReader, Offsets, Progress, ProgressReader
+from fraud_filter.config import Settings
+from fraud_filter.metrics.certificates import CertificateMetrics
+from fraud_filter.metrics.executor_metrics import ExecutorMetrics
+from fraud_filter.metrics.filter_metrics import FilterMetrics, State
+from fraud_filter.metrics.server import MetricsServer, Registry
+from fraud_filter.modes import Mode, commit_interval_s
+from fraud_filter.monitor.input_watch import Seen, watch_input
+from fraud_filter.monitor.pulse import PulseReader
+from fraud_filter.monitor.removals import Removals
+from fraud_filter.monitor.task_reads import TaskReads
+from fraud_filter.monitor.watchdog import Verdict, Watchdog
+from fraud_filter.query.preflight import Inputs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_log = logging.getLogger(__name__)
+_LOOK_S = 1.0
+#: Of a core's time that looks take at most: with 1,000 partitions they come somewhat more seldom.
+_SHARE = 0.05
+_REPEAT_S = 60.0  # a trouble that lasts is told again
+#: Executors tell what their tasks have read each spark.executor.heartbeatInterval, this or less.
+_HEARTBEAT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a query was started: the id of its input topic, its offsets by partition, and its checkpoint's files."""
+
+    topic_id: str
+    at: Offsets
+    files: CheckpointFiles
+
+
+@dataclass
+class _Watch:
+    """One life of the query under watch; `alarm` is called once, when it must be started again."""
+
+    pulse: PulseReader
+    watchdog: Watchdog
+    alarm: Callable[[Verdict], None]
+    place: Place
+    raised: bool = False
+
+
+class Monitor:
+    """Serves /metrics on `settings.metrics_port` and keeps the figures fresh by a thread of its own.
+
+    With `settings.monitoring` off it does nothing.
+
+    Raises:
+        UsageError: the port can't be used.
+    """
+
+    def __init__(self, settings: Settings, reasons: tuple[str, ...]) -> None:
+        """`reasons`: why a query may be restarted."""
+        self._settings = settings
+        registry = Registry()
+        self.metrics = FilterMetrics(
+            registry, mode=settings.mode, query=settings.query_name, topic=settings.input_topic, reasons=reasons
+        )
+        self._executors = ExecutorMetrics(registry, mode=settings.mode, query=settings.query_name)
+        CertificateMetrics(registry, settings)
+        self._server = (
+            MetricsServer(registry, settings.metrics_host, settings.metrics_port, "metrics_port")
+            if settings.monitoring
+            else None
+        )
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._newest: Progress | None = None
+        self._watch: _Watch | None = None
+        self._told: tuple[str, float] = ("", 0.0)
+        self._removals = Removals(settings)
+        self._topic_id = ""
+        #: Whether a query was started before, so that its checkpoint can't be empty.
+        self.has_started = False
+        #: The ends that were last seen of a topic's partitions, by its id.
+        self.ends: dict[str, Offsets] = {}
+        self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
+        if settings.monitoring:
+            self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """The port that /metrics is served on; 0 where it is not."""
+        return self._server.port if self._server else 0
+
+    @property
+    def committed(self) -> Offsets:
+        """The input's offsets at the newest commit that was seen; empty before the first."""
+        return self._newest.end if self._newest else {}
+
+    def set_state(self, state: State) -> None:
+        """What the program does; only a running query is up."""
+        self.metrics.set_state(state)
+        if state != "running":
+            self.metrics.set_up(False, False)
+
+    def count_lost(self, losses: list[Loss]) -> None:
+        """Losses that were noted: each of them counts once."""
+        self.metrics.count_lost(self._removals.count(losses))
+
+    def watch(
+        self,
+        spark: SparkSession,
+        query: StreamingQuery,
+        inputs: Inputs,
+        place: Place,
+        alarm: Callable[[Verdict], None],
+    ) -> None:
+        """Begins to watch a query that was just started over `inputs`, at `place`."""
+        self.has_started = True
+        settings, mode = self._settings, inputs.mode
+        if not settings.monitoring:
+            self.set_state("running")
+            return
+        watchdog = Watchdog(
+            partitions=inputs.partitions,
+            mode=mode,
+            patience_s=settings.stall_timeout_s,
+            commit_s=commit_interval_s(settings),
+            heartbeat_s=_HEARTBEAT_S if mode.name == "real-time" else None,
+            now=time.monotonic(),
+        )
+        with self._lock:
+            if self._newest and place.topic_id != self._topic_id:  # offsets of a former topic say nothing any more
+                self._newest = replace(self._newest, end=dict(place.at))
+            self._topic_id = place.topic_id
+        reader = self._reader(query, mode, place)  # asks the checkpoint: not while others wait for the lock
+        with self._lock:
+            chore = partial(self._removals.note, place.files)
+            reads = TaskReads(spark, query) if mode.name == "real-time" else None
+            pulse = PulseReader(spark, reader, self._report, chore, reads).start()
+            self._watch = _Watch(pulse, watchdog, alarm, place)
+        self.set_state("running")
+        self.metrics.set_up(True, True)
+
+    def unwatch(self) -> None:
+        """The query is about to end; it raises no more alarms."""
+        with self._lock:
+            watch, self._watch = self._watch, None
+        self._executors.set(())
+        if watch:
+            watch.pulse.stop()
+
+    def close(self) -> None:
+        """Ends the watch and frees the port."""
+        self._stop.set()
+        self.unwatch()
+        if self._server:
+            self._thread.join(_LOOK_S * 5)
+            self._server.stop()
+
+    def _reader(self, query: StreamingQuery, mode: Mode, place: Place) -> ProgressReader:
+        topic = self._settings.input_topic
+        if mode.sends_progress:
+            return EventReader(query, topic, self._newest)
+        return CheckpointReader(place.files, topic, self._newest, place.at)
+
+    def _report(self, progress: Progress) -> None:
+        with self._lock:
+            before = self._newest
+            if before and progress.number <= before.number:
+                return
+            self._newest = progress
+        self.metrics.observe(progress, progress.number - before.number if before else 1)
+
+    def _run(self) -> None:
+        pause_s = _LOOK_S
+        with watch_input(self._settings) as topic:
+            while not self._stop.wait(pause_s):
+                began = time.process_time()
+                try:
+                    committed = self.committed
+                    self._look(committed, topic.look(committed))
+                except Exception:
+                    _log.exception("event=monitor_failed query=%s", self._settings.query_name)
+                pause_s = max(_LOOK_S, (time.process_time() - began) / _SHARE)
+
+    def _look(self, committed: Offsets, seen: Seen | None) -> None:
+        self._set_offsets(committed, seen)
+        if seen and seen.topic_id:
+            self.ends[seen.topic_id] = self.ends.get(seen.topic_id, {}) | seen.latest
+        with self._lock:  # no alarm, and no word of a running query, once `unwatch` has returned
+            if not self._watch:
+                return
+            place = self._watch.place
+            if seen and seen.topic_id and place.topic_id and seen.topic_id != place.topic_id:
+                self._give_up(self._watch, seen)
+                return
+            if seen:
+                reached = {number: max(at, committed.get(number, 0)) for number, at in place.at.items()}
+                self.metrics.count_lost(self._removals.look(seen.topic_id, committed | reached, seen.bounds))
+            self._judge(self._watch, committed, seen)
+
+    def _give_up(self, watch: _Watch, seen: Seen) -> None:
+        trouble = f"the topic {self._settings.input_topic!r} was recreated: its id is {seen.topic_id}"
+        self.metrics.set_up(True, False)
+        self._tell(trouble)
+        self._raise(watch, Verdict(trouble, "topic-recreated"))
+
+    def _set_offsets(self, committed: Offsets, seen: Seen | None) -> None:
+        with self._lock:
+            pulse = self._watch.pulse.newest if self._watch else None
+        told, seen = pulse.read if pulse else {}, seen or Seen("", frozenset(), {}, {})
+        self.metrics.set_offsets(committed, seen.latest, seen.readable, told=told, partitions=seen.partitions)
+
+    def _judge(self, watch: _Watch, committed: Offsets, seen: Seen | None) -> None:
+        pulse = watch.pulse.newest
+        latest, count = (seen.readable, len(seen.partitions)) if seen else (None, 0)
+        verdict = watch.watchdog.look(time.monotonic(), committed, latest, pulse, count)
+        if pulse:
+            self._executors.set(pulse.executors)
+            self.metrics.set_slots(watch.watchdog.slots_needed, pulse.slots)
+        self.metrics.set_up(True, not verdict.trouble)
+        self._tell(verdict.trouble)
+        self._raise(watch, verdict)
+
+    def _raise(self, watch: _Watch, verdict: Verdict) -> None:
+        if verdict.remedy and not watch.raised:
+            watch.raised = True
+            watch.alarm(verdict)
+
+    def _tell(self, trouble: str) -> None:
+        told, at = self._told
+        kind = trouble.split(" ", 2)[:2]  # its numbers change each second
+        if trouble and (kind != told.split(" ", 2)[:2] or time.monotonic() - at > _REPEAT_S):
+            _log.warning("event=unhealthy query=%s trouble=%r", self._settings.query_name, trouble)
+            self._told = (trouble, time.monotonic())
+        elif not trouble and told:
+            _log.info("event=healthy query=%s", self._settings.query_name)
+            self._told = ("", 0.0)

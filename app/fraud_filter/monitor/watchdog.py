@@ -1,0 +1,148 @@
+"""Whether a running query does what it should, judged from its progress, its pulse and the input's ends.
+
+Pure: it is told the time and never asks Spark or Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Literal
+
+from fraud_filter.checkpoint.progress import Offsets
+from fraud_filter.modes import Mode
+from fraud_filter.monitor.pulse import Pulse
+
+#: Further patience before the first sign of progress of a life: plans and code are compiled, all readers connect.
+WARM_UP_S = 30.0
+
+Remedy = Literal["stalled", "partitions-added", "slots-back", "topic-recreated"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`trouble`: one sentence, empty when all is well; `remedy`: why the query must be started again, if it must."""
+
+    trouble: str = ""
+    remedy: Remedy | None = None
+
+
+class Watchdog:
+    """Judges one life of a query.
+
+    A query is stalled when the input has grown since its last sign of progress and `patience_s` seconds have gone by
+    without another one. Signs are a change of the committed offsets and of the tasks' counts of records read and
+    written, which move whether payments are flagged or not; an input that rests is no stall. The first sign may take
+    `WARM_UP_S` longer.
+    """
+
+    def __init__(
+        self,
+        *,
+        partitions: int,
+        mode: Mode,
+        patience_s: float,
+        commit_s: float,
+        heartbeat_s: float | None = None,
+        now: float,
+    ) -> None:
+        """`now` and all times are seconds of one clock.
+
+        Args:
+            partitions: those of the input when the query started.
+            patience_s: how long Java may not answer, and how much longer than usual a sign may not come.
+            commit_s: how long a healthy query may show no sign.
+            heartbeat_s: the same as soon as running tasks have told what they read, for a mode that always reads.
+        """
+        self._started_with = partitions
+        self._mode = mode
+        self._patience_s = patience_s
+        self._usual_s = commit_s
+        self._heartbeat_s = heartbeat_s
+        self._answered_at = now
+        self._warm_up_s = WARM_UP_S
+        self._sign: tuple[Hashable, Hashable] | None = None
+        self._progress = _Silence()
+        self._commits = _Silence()
+        self._commit_s = commit_s
+        self._commit_warm_up_s = WARM_UP_S
+        self._lacked_slots = False
+        #: Task slots that are held for good: one a partition of the input as it is now, or none.
+        self.slots_needed = partitions if mode.holds_tasks else 0
+
+    def look(
+        self, now: float, committed: Offsets, latest: Offsets | None, pulse: Pulse | None, partitions: int = 0
+    ) -> Verdict:
+        """One look at the query; `latest` is None while no broker answers: growth can't be seen then.
+
+        Args:
+            partitions: how many the input has, where `latest` may lack some whose end nobody tells.
+        """
+        if pulse is not None:
+            self._answered_at = max(self._answered_at, pulse.at)
+        stall = self._stall(now, committed, latest, pulse)
+        if stall:
+            return Verdict(stall, "stalled")
+        if self._mode.holds_tasks and pulse is not None and latest is not None:
+            self.slots_needed = partitions or len(latest) or self._started_with
+            return self._slots(self.slots_needed, pulse.slots)
+        return Verdict()
+
+    def _stall(self, now: float, committed: Offsets, latest: Offsets | None, pulse: Pulse | None) -> str:
+        silent_s = now - self._answered_at
+        if silent_s > self._patience_s:
+            return f"Spark's Java process has not answered for {silent_s:.0f} s"
+        offsets = tuple(sorted(committed.items()))
+        sign = (offsets, pulse.records if pulse else None)
+        if sign != self._sign:
+            if self._sign is not None and self._sign[1] is not None:
+                self._warm_up_s = 0.0
+                if self._heartbeat_s is not None and pulse and pulse.records != self._sign[1]:
+                    self._usual_s = self._heartbeat_s
+            if self._sign is not None and self._sign[0] != offsets:
+                self._commit_warm_up_s = 0.0
+            self._sign = sign
+        waiting_s, grown = self._progress.look(now, sign, latest)
+        if waiting_s > self._patience_s + self._usual_s + self._warm_up_s:
+            return f"the input has grown by {grown} records in {waiting_s:.0f} s, and the query made no progress"
+        waiting_s, grown = self._commits.look(now, offsets, latest)
+        if self._mode.timely_commits and waiting_s > self._patience_s + self._commit_s + self._commit_warm_up_s:
+            return f"the input has grown by {grown} records in {waiting_s:.0f} s, and the query committed nothing"
+        return ""
+
+    def _slots(self, partitions: int, slots: int) -> Verdict:
+        if slots < partitions:
+            self._lacked_slots = True
+            return Verdict(
+                f"the input has {partitions} partitions, the application has {slots} task slots: up to "
+                f"{partitions - slots} partitions are not read until there are more"
+            )
+        if partitions > self._started_with and not self._mode.reads_added:
+            return Verdict(
+                f"the input has {partitions} partitions, the query started with {self._started_with}",
+                "partitions-added",
+            )
+        if self._lacked_slots:
+            return Verdict(f"{slots} task slots are there again for {partitions} partitions", "slots-back")
+        return Verdict()
+
+
+class _Silence:
+    """For how long a sign has not changed while the input grew."""
+
+    def __init__(self) -> None:
+        self._sign: Hashable = None
+        self._base: Offsets | None = None
+        self._grown_at: float | None = None
+
+    def look(self, now: float, sign: Hashable, latest: Offsets | None) -> tuple[float, int]:
+        """Seconds since the input first grew after the last change, and by how many records; (0, 0) before that."""
+        if sign != self._sign or latest is None:
+            self._sign, self._base, self._grown_at = sign, None, None
+        if latest is None:
+            return 0.0, 0
+        self._base = latest | (self._base or {})  # an end that was not known before is no growth
+        grown = sum(max(0, end - self._base[number]) for number, end in latest.items())
+        if grown and self._grown_at is None:
+            self._grown_at = now
+        return (now - self._grown_at if self._grown_at is not None else 0.0), grown

@@ -1,0 +1,1 @@
+"""Measures end-to-end latency from the output topics."""

@@ -1,0 +1,233 @@
+"""Measures end-to-end latency from the output topics, whatever mode the query runs in.
+
+The latency of a record is its append time minus its payment's, both stamped by the brokers (LogAppendTime), so it does
+not depend on when the probe reads it. Kafka's times are whole milliseconds: read values as 0.5 ms low on average.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, TopicPartition
+from typing_extensions import Self
+
+from fraud_filter.config import Settings
+from fraud_filter.errors import FraudFilterError
+from fraud_filter.kafka.append_time import require_append_time, wrong_timestamps
+from fraud_filter.kafka.offsets import NoBrokerError, describe_error, find_bounds, find_partitions, open_consumer
+from fraud_filter.metrics.server import ProbeMetrics, Registry
+from fraud_filter.metrics.tally import ProbeSnapshot, SeenOffsets, Tally
+from fraud_filter.query.source_headers import Source, read_source
+
+_OUTPUTS = ("flagged_topic", "rejected_topic")
+#: A fetch is answered as soon as there is a record; this is how long an idle one waits, and how often we look up.
+_POLL_MS = 100
+_BATCH_RECORDS = 1000
+#: How often partitions that were added to the topics, and topics that are gone, are looked for.
+_REFRESH_S = 30.0
+
+_log = logging.getLogger(__name__)
+
+
+class Probe:
+    """Reads the flagged and the rejected topic in a thread of its own; `with Probe(settings) as probe` starts it.
+
+    Figures may be asked for from any thread. When the reading thread died, asking raises what it died of
+    (FraudFilterError).
+    """
+
+    def __init__(self, settings: Settings, registry: Registry | None = None, *, from_beginning: bool = False) -> None:
+        """`registry` receives the Prometheus metrics; `from_beginning` reads all retained records."""
+        self._settings = settings
+        self._from_beginning = from_beginning
+        self._metrics = ProbeMetrics(registry or Registry(), mode=settings.mode, query=settings.query_name)
+        self._lock = threading.Lock()
+        self._window, self._lap = Tally(), Tally()
+        self._seen: dict[tuple[str, int], SeenOffsets] = {}  # by source topic and partition
+        self._last_seen: float | None = None
+        self._stopping = threading.Event()
+        self._error: FraudFilterError | None = None
+        self._thread: threading.Thread | None = None
+        self._positions: dict[str, dict[int, int]] = {}
+        #: Set once every record that is appended from now on will be read.
+        self.ready = threading.Event()
+
+    def start(self) -> None:
+        """Finds the ends of the output topics and begins to read there.
+
+        Raises:
+            UsageError: no broker answers within `kafka_timeout_s` seconds, a topic is missing, or one is not stamped
+                with LogAppendTime.
+        """
+        with open_consumer(self._settings) as consumer:
+            inputs = ("input_topic",) if self._settings.source == "kafka" else ()
+            topics = find_partitions(consumer, self._settings, (*inputs, *_OUTPUTS))
+            require_append_time(self._settings, list(topics))
+            topics.pop(self._settings.input_topic, None)
+            for topic, partitions in topics.items():
+                bounds = find_bounds(consumer, self._settings, topic, partitions)
+                self._positions[topic] = {
+                    partition: low if self._from_beginning else high for partition, (low, high) in bounds.items()
+                }
+        self._stopping.clear()
+        self._thread = threading.Thread(target=self._run, name="probe", daemon=True)
+        self._thread.start()
+        self.ready.set()
+
+    def stop(self) -> None:
+        """Stops reading; the figures stay. Does nothing when it was not started."""
+        self._stopping.set()
+        if self._thread:
+            self._thread.join()
+            self._thread = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def snapshot(self) -> ProbeSnapshot:
+        """What was seen since the last `reset`, or since the start."""
+        return self._snapshot(self._window)
+
+    def has_passed(self, offsets: Mapping[int, int]) -> bool:
+        """Whether a decision about a payment at or after each of the input's `offsets`, by partition, was seen."""
+        newest = self.snapshot().source_offsets
+        return all(newest.get(partition, -1) >= offset for partition, offset in offsets.items())
+
+    def lap(self) -> ProbeSnapshot:
+        """What was seen since the last `lap`, or since the start; begins the next one.
+
+        Until the next `lap`, the metrics tell its latencies as those of the last interval.
+        """
+        figures = self._snapshot(self._lap, reset=True)
+        self._metrics.set_interval(figures)
+        return figures
+
+    def reset(self) -> None:
+        """Begins a new measuring window, as after a warm-up. What was seen is still known for telling duplicates."""
+        self.raise_error()
+        with self._lock:
+            self._window.reset()
+
+    def distribution(self) -> dict[int, int]:
+        """The latencies of the window: milliseconds -> how many records, in ascending order."""
+        self.raise_error()
+        with self._lock:
+            return self._window.latencies.distribution()
+
+    def _snapshot(self, tally: Tally, *, reset: bool = False) -> ProbeSnapshot:
+        self.raise_error()
+        with self._lock:
+            age_s = None if self._last_seen is None else time.monotonic() - self._last_seen
+            newest = {
+                partition: seen.newest
+                for (topic, partition), seen in sorted(self._seen.items())
+                if topic == self._settings.input_topic
+            }
+            result = tally.snapshot(age_s, newest)
+            if reset:
+                tally.reset()
+            return result
+
+    def raise_error(self) -> None:
+        """Raises what the reading thread died of (FraudFilterError); does nothing while all is well."""
+        if self._error:
+            raise self._error
+
+    def _run(self) -> None:
+        try:
+            with open_consumer(self._settings, fetch_wait_max_ms=_POLL_MS, auto_offset_reset="earliest") as consumer:
+                consumer.assign(
+                    [
+                        TopicPartition(topic, partition, offset)
+                        for topic, positions in self._positions.items()
+                        for partition, offset in positions.items()
+                    ]
+                )
+                self._read(consumer)
+        except FraudFilterError as error:
+            self._error = error
+        except KafkaException as error:
+            self._error = FraudFilterError(f"the probe can't read the output topics: {describe_error(error)}")
+        except Exception as error:
+            self._error = FraudFilterError(f"the probe failed: {error!r}")
+            _log.exception("event=probe_failed query=%s", self._settings.query_name)
+
+    def _read(self, consumer: Consumer) -> None:
+        refresh_at = time.monotonic() + _REFRESH_S
+        while not self._stopping.is_set():
+            messages = consumer.consume(_BATCH_RECORDS, timeout=_POLL_MS / 1000)
+            if messages:
+                with self._lock:
+                    for message in messages:
+                        self._take(message)
+            if time.monotonic() >= refresh_at:
+                self._add_partitions(consumer)
+                refresh_at = time.monotonic() + _REFRESH_S
+
+    def _take(self, message: Any) -> None:
+        error = message.error()
+        if error is not None:
+            if not error.retriable() and error.code() != KafkaError._ALL_BROKERS_DOWN:
+                raise FraudFilterError(f"the probe can't read topic {message.topic()!r}: {error.str()}")
+            return
+        kind, appended_ms = message.timestamp()
+        if kind != TIMESTAMP_LOG_APPEND_TIME:
+            raise wrong_timestamps(message.topic(), "records that their producers stamped")
+        self._last_seen = time.monotonic()
+        self._metrics.set_last_output(appended_ms)
+        source = read_source(message.headers())
+        if source is None:
+            self._metrics.count_unreadable()
+            for tally in (self._window, self._lap):
+                tally.unreadable += 1
+            return
+        is_flagged = message.topic() == self._settings.flagged_topic
+        if is_flagged:
+            self._metrics.count_flagged()
+        else:
+            self._metrics.count_rejected(source.reason)
+        is_repeated = self._offsets(source).add(source.offset, source.timestamp_ms)
+        self._record(is_flagged, is_repeated, appended_ms - source.timestamp_ms)
+
+    def _offsets(self, source: Source) -> SeenOffsets:
+        place = source.topic, source.partition
+        if place not in self._seen:
+            self._seen[place] = SeenOffsets()
+        return self._seen[place]
+
+    def _record(self, is_flagged: bool, is_repeated: bool, latency_ms: int) -> None:
+        """A repeated decision has no latency of its own: its payment was decided before."""
+        if is_repeated:
+            self._metrics.count_duplicate()
+        elif latency_ms < 0:
+            self._metrics.count_negative()
+        else:
+            self._metrics.observe_latency(latency_ms)
+        for tally in (self._window, self._lap):
+            tally.flagged += is_flagged
+            tally.rejected += not is_flagged
+            tally.duplicates += is_repeated
+            if not is_repeated and latency_ms < 0:
+                tally.negative += 1
+            elif not is_repeated:
+                tally.latencies.record(latency_ms)
+
+    def _add_partitions(self, consumer: Consumer) -> None:
+        """Partitions added since the start are read from their beginning."""
+        try:
+            topics = find_partitions(consumer, self._settings, _OUTPUTS)
+        except NoBrokerError as error:  # librdkafka goes on trying, and so do we
+            _log.warning("event=probe_without_broker reason=%s", error)
+            return
+        for topic, partitions in topics.items():
+            for partition in set(partitions) - set(self._positions[topic]):
+                self._positions[topic][partition] = 0
+                consumer.incremental_assign([TopicPartition(topic, partition, 0)])

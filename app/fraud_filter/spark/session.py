@@ -1,0 +1,204 @@
+"""The Spark session of the filter: where it runs, which jars it needs, how it logs."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fraud_filter.config import Settings
+from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.home import HOME
+from fraud_filter.java import class_archive
+from fraud_filter.modes import Mode
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: What rules are checked for, and mean: no setting of a user's changes it.
+_RULES_CONF = {
+    # No record ends the query: a division by zero or a failed cast in a rule gives null, and what throws even so is no
+    # part of a rule (`rule_functions`).
+    "spark.sql.ansi.enabled": "false",
+    # Rules on hours and days mean the same on every machine.
+    "spark.sql.session.timeZone": "UTC",
+    # Otherwise `${env:NAME}` in a rule is what the environment holds, secrets too.
+    "spark.sql.variable.substitute": "false",
+}
+#: Settings by which Spark evaluates as it did in older versions, exceptions included.
+_LEGACY = "spark.sql.legacy."
+#: What the filter needs of every session, whatever the mode.
+_FILTER_CONF = {
+    **_RULES_CONF,
+    # Spark switches it off for streaming queries with a warning at each batch.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Any web page in a browser on this machine could follow the links that end a job, or stop all threads for a while.
+    "spark.ui.killEnabled": "false",
+    "spark.ui.heapHistogramEnabled": "false",
+    # Pushed below the projections, the filter on the rules would repeat the JSON parser once for each use of a field,
+    # and a filter shares no common subexpressions: dozens of parses a payment instead of one.
+    "spark.sql.optimizer.excludedRules": (
+        "org.apache.spark.sql.catalyst.optimizer.PushDownPredicates,"
+        "org.apache.spark.sql.catalyst.optimizer.PushPredicateThroughNonJoin"
+    ),
+    # Deriving what must hold of each column finds nothing to prune in a query without joins, and took 0.2 s of each
+    # micro-batch: nine tenths of its planning.
+    "spark.sql.constraintPropagation.enabled": "false",
+    # HotSpot never compiles a longer method (in bytes; -XX:+DontCompileHugeMethods). A stage of generated code that
+    # would need one runs as single operators instead, whose code Spark cuts into shorter ones.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
+    # Most fields of an operator, those within structs too, with which Spark generates a stage: a payment of 49 fields
+    # is beyond its default of 100. The length of its methods is limit enough.
+    "spark.sql.codegen.maxFields": "1000",
+}
+#: The query's loop is entered once and runs for minutes. HotSpot compiles a running loop after 60,000 rounds, and well
+#: after 40,000 more: that is a quarter of an hour at 100 payments/s.
+EARLY_COMPILER = "-XX:Tier3BackEdgeThreshold=1000 -XX:Tier4BackEdgeThreshold=2000"
+#: Java's default collector works beside the query's threads; this one only while they pause, for a few milliseconds at
+#: the heaps of a query without state. A user's own choice wins.
+COLLECTOR = "-XX:+UseSerialGC"
+
+
+def start(settings: Settings, mode: Mode | None = None) -> SparkSession:
+    """Starts Spark at `settings.spark_master`.
+
+    Args:
+        mode: the execution mode, whose session settings are added; None for a session that runs no query.
+
+    Raises:
+        FraudFilterError: Java does not start.
+        UsageError: there is no session to be had from the master.
+    """
+    return connect(launch(settings, mode), settings)
+
+
+def launch(settings: Settings, mode: Mode | None = None, keep_open: int | None = None) -> Any:
+    """Starts Spark's Java process; its gateway (py4j) is returned, whose `proc` is the process.
+
+    Args:
+        keep_open: a file descriptor that the process is to hold, too.
+
+    Raises:
+        FraudFilterError: it does not start.
+    """
+    from pyspark import SparkConf
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    logging.getLogger("SQLQueryContextLogger").disabled = True  # repeats each error as JSON with a stack trace
+    if settings.spark_master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # no port of a local run is open to the network
+    conf = SparkConf().setMaster(settings.spark_master).setAppName(settings.query_name)
+    # These become arguments of the Java process, which everyone on the machine can read.
+    secret = settings.secret_spark_conf()
+    conf.setAll([(name, value) for name, value in _conf(settings, mode).items() if name not in secret])
+    # A session of its own: a signal to our process group must reach Java through us, after the query's stop.
+    how = {"start_new_session": True, "pass_fds": () if keep_open is None else (keep_open,)}
+    try:
+        return launch_gateway(conf, how)  # type: ignore[no-untyped-call]
+    except PySparkRuntimeError as error:
+        raise FraudFilterError(f"Java does not start: {error}; is Java 17 or 21 in JAVA_HOME or on the PATH?") from None
+
+
+def connect(gateway: Any, settings: Settings) -> SparkSession:
+    """A session in a started Java process, which got its configuration at its start, and its secrets now.
+
+    Raises:
+        UsageError: there is none to be had from the master; the Java process is told to end.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf(_jvm=gateway.jvm).setAll(list(settings.secret_spark_conf().items()))
+    try:
+        # In the main thread PySpark would put a handler of its own on SIGINT, which cuts calls to Java short.
+        with ThreadPoolExecutor(1) as aside:
+            return aside.submit(lambda: SparkSession(SparkContext(conf=conf, gateway=gateway))).result()
+    except Exception as error:
+        reason = _java_reason(error)
+        gateway.shutdown()
+        if reason is None:
+            raise
+        raise UsageError(
+            f"setting spark_master (--spark-master, SPARK_MASTER): no session at {settings.spark_master!r}: {reason}"
+        ) from None
+
+
+def forget() -> None:
+    """Makes PySpark forget a session whose Java process is gone, so that the next one gets a process of its own."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    SparkContext._active_spark_context = None
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
+
+
+def _java_reason(error: Exception) -> str | None:
+    from py4j.protocol import Py4JJavaError
+
+    if isinstance(error, Py4JJavaError):
+        return str(error.java_exception.getMessage()).splitlines()[0]
+    return None
+
+
+def _conf(settings: Settings, mode: Mode | None) -> dict[str, str]:
+    for name, value in settings.spark_conf.items():
+        if name.startswith(_LEGACY) or _RULES_CONF.get(name, value) != value:
+            raise UsageError(
+                f"setting spark_conf (--spark-conf, FRAUD_SPARK_CONF): {name}={value!r} is not accepted: rules were "
+                f"checked for {_RULES_CONF.get(name, 'what Spark does without it')}; leave it out"
+            )
+    conf = {
+        **_FILTER_CONF,
+        **_default_java_options(settings),
+        "spark.driver.extraJavaOptions": " ".join(_java_options(settings)),
+        "spark.ui.enabled": str(settings.ui_port > 0).lower(),
+        # The query's own stop is bounded by this; the supervisor ends the process when that is not enough.
+        "spark.sql.streaming.stopTimeout": f"{round(settings.stop_timeout_s * 1000)}ms",
+    }
+    if settings.ui_port:
+        conf["spark.ui.port"] = str(settings.ui_port)
+    if mode is not None:
+        conf |= mode.session_conf(settings)
+        if "kafka" in (settings.source, settings.sink):
+            jars = connector_jars()
+            if jars:
+                conf["spark.jars"] = ",".join(map(str, jars))
+    return conf | settings.spark_conf
+
+
+def _default_java_options(settings: Settings) -> dict[str, str]:
+    """What a user's own options, which come after them, can change."""
+    options = {}
+    for side in ("driver", "executor"):
+        own = settings.spark_conf.get(f"spark.{side}.extraJavaOptions", "")
+        # Java does not start when two collectors are named.
+        collector = () if "GC" in own else (COLLECTOR,)
+        options[f"spark.{side}.defaultJavaOptions"] = " ".join((EARLY_COMPILER, *collector))
+    return options
+
+
+def _java_options(settings: Settings) -> Iterator[str]:
+    yield f"-Dlog4j2.configurationFile={(HOME / 'spark/conf/log4j2.properties').as_uri()}"
+    # In the Compose stack the image's entrypoint names the archive of the image.
+    archive = class_archive.find() if settings.spark_master.startswith("local") else None
+    if archive:
+        yield class_archive.java_options(archive)
+
+
+def connector_jars() -> list[Path]:
+    """Jars of Spark's Kafka connector; empty where they already lie beside Spark's own, as in the Spark image."""
+    import pyspark
+
+    if any((Path(pyspark.__file__).parent / "jars").glob("spark-sql-kafka-*.jar")):
+        return []
+    from fraud_filter.java.jars import resolve_jars
+
+    return resolve_jars(HOME / "spark/jgo.lock.toml")

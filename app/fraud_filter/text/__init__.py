@@ -1,0 +1,1 @@
+"""How things are said: to terminals, in tables, in files."""

@@ -1,0 +1,130 @@
+"""Writes the backlog, and has each mode work it off from an empty checkpoint while more payments come in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fraud_filter.audit.run import audit
+from fraud_filter.config import ModeName, Settings
+from fraud_filter.errors import FraudFilterError
+from fraud_filter.kafka.input_topic import InputTopic, open_input, records_between
+from fraud_filter.kafka.topics import create_topics
+from fraud_filter.probe.probe import Probe
+from lab.backlog.result import CatchUp
+from lab.harness.broker import Broker
+from lab.harness.processes import Child, stop_signals
+from lab.harness.programs import generator_program, on_this_machine
+from lab.harness.sampler import Sampler
+from lab.harness.supplies import get_supplies
+from lab.harness.waiting import wait_until
+from lab.harness.workspace import Workspace
+from lab.transitions.filter_run import FilterRun
+
+_PARTITIONS = 2
+#: One task slot a partition for ever, and some for the micro-batch modes.
+_SLOTS = 4
+#: Deadlines in seconds: Spark's start takes about 10 s on 2 idle cores. The others are for each 1,000 records.
+_START_S = 240
+_WRITE_S_PER_1000 = 2.0
+_CATCH_UP_S_PER_1000 = 2.0
+#: How long decisions may be under way when the audit looks.
+_SETTLE_S = 3.0
+#: The generator of the live load is stopped; this is its limit should nobody do so.
+_LIMIT_S = 24 * 3600
+#: More than any machine sends: the backlog is written as fast as can be.
+_FULL_SPEED = 1e6
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class _Scene:
+    settings: Settings
+    workspace: Workspace
+    java_home: Path
+    broker: Child
+    topic: InputTopic
+    rate: float
+
+
+def run_backlog(settings: Settings, modes: Sequence[ModeName], *, records: int, rate: float, say: Say) -> list[CatchUp]:
+    """Starts Kafka, writes `records` payments, runs the modes one after the other, and stops everything.
+
+    Args:
+        rate: payments per second that come in while a mode works.
+
+    Raises:
+        FraudFilterError: the stack could not be started, or the backlog not be written.
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
+    """
+    with stop_signals(), Workspace("fraud-filter-backlog-") as workspace:
+        supplies = get_supplies(say)
+        with Broker(workspace, java_home=supplies.java_home, jars=supplies.kafka_jars) as broker:
+            own = on_this_machine(settings, broker.address, slots=_SLOTS)
+            create_topics(own, partitions=_PARTITIONS)
+            began = time.monotonic()
+            _write(own, records, workspace)
+            say(f"{records:,} payments written in {time.monotonic() - began:.0f} s")
+            with open_input(own) as topic:
+                scene = _Scene(own, workspace, supplies.java_home, broker.child, topic, rate)
+                results = [_run(scene, mode, say) for mode in modes]
+        if not all(result.ok for result in results):
+            workspace.keep_logs()
+    return results
+
+
+def _write(settings: Settings, records: int, workspace: Workspace) -> None:
+    log = workspace.logs / "backlog.log"
+    with generator_program(settings, rate=_FULL_SPEED, count=records, log=log) as generator:
+        timeout_s = 60 + records / 1000 * _WRITE_S_PER_1000
+        if generator.wait(timeout_s) != 0:
+            lines = "\n".join(generator.tail(5))
+            raise FraudFilterError(f"the backlog was not written within {timeout_s:.0f} s; the generator says\n{lines}")
+
+
+def _run(scene: _Scene, mode: ModeName, say: Say) -> CatchUp:
+    """A mode that fails is part of the result, so that the others run all the same."""
+    own = scene.settings.model_copy(
+        update={"flagged_topic": f"flagged.{mode}", "rejected_topic": f"rejected.{mode}", "mode": mode}
+    )
+    create_topics(own, partitions=_PARTITIONS)
+    start = dict.fromkeys(scene.topic.end_offsets(), 0)
+    waiting = scene.topic.end_offsets()
+    run = FilterRun(own, mode, f"checkpoint-{mode}", start, scene.workspace, mode, scene.java_home)
+    result, sampler = CatchUp(mode, records_between(start, waiting)), Sampler({mode: run.child})
+    say(f"{mode}: starting with {result.records:,} payments to work off")
+    try:
+        log = scene.workspace.logs / f"live-{mode}.log"
+        generator = generator_program(own, rate=scene.rate, seconds=_LIMIT_S, log=log)
+        with Probe(own) as probe, generator, run.child, sampler:
+            result = _catch_up(result, run.child, probe, waiting, (scene.broker, generator))
+            generator.stop()
+            end = scene.topic.end_offsets()
+            scene.topic.mark_end()
+            wait_until(lambda: probe.has_passed(end), _START_S, _late(run.child), (scene.broker, run.child))
+            if run.stop("clean") != 0:
+                raise FraudFilterError(f"{run.child.name} did not stop cleanly: exit code {run.child.returncode}")
+        found = audit(own, start=start, end=end, settle_s=_SETTLE_S)
+        result = replace(result, lost=found.lost, duplicated=found.duplicated, unexpected=found.unexpected)
+    except FraudFilterError as error:
+        result = replace(result, error=str(error))
+    result = replace(result, peak_bytes=round((sampler.peak_rss_mib(mode) or 0) * 2**20))
+    say(f"{mode}: {result.error or f'caught up in {result.seconds:g} s, {result.lost} lost'}")
+    return result
+
+
+def _catch_up(result: CatchUp, child: Child, probe: Probe, waiting: dict[int, int], others: Sequence[Child]) -> CatchUp:
+    """Waits for the first decision, then until the payments before the offsets `waiting` are decided."""
+    programs, began = (*others, child), time.monotonic()
+    wait_until(lambda: bool(probe.snapshot().source_offsets), _START_S, f"{child.name} decided nothing", programs)
+    first = time.monotonic()
+    timeout_s = 60 + result.records / 1000 * _CATCH_UP_S_PER_1000
+    wait_until(lambda: probe.has_passed(waiting), timeout_s, _late(child), programs)
+    return replace(result, start_s=round(first - began, 1), seconds=round(time.monotonic() - first, 1))
+
+
+def _late(child: Child) -> str:
+    return f"{child.name} did not decide all payments"

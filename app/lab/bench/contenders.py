@@ -1,0 +1,96 @@
+"""The contenders as data: how each is started on the topics of one start. Adding one is adding one value here."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib import metadata
+
+from confluent_kafka import libversion
+
+from fraud_filter.config import ModeName
+from fraud_filter.errors import UsageError
+from lab.bench.flink import program as flink
+from lab.bench.launch import Launch
+from lab.bench.names import FLINK, FLOOR, SINGLE
+from lab.harness.processes import Child
+from lab.harness.programs import environment, filter_program
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A program that reads the input topic and writes the two output topics, as the filter does.
+
+    `program` gives it, not started yet; `versions` what it adds to the versions of the report; `lacks` the sentence
+    that says what must be done before it can run here, empty when nothing. `most_per_partition` are the payments per
+    second of one partition that it is meant for; it is not run at higher rates.
+    """
+
+    program: Callable[[Launch], Child]
+    versions: Callable[[], dict[str, str]] = dict
+    lacks: Callable[[], str] = str
+    most_per_partition: float = math.inf
+
+
+def _mode(mode: ModeName, launch: Launch, changes: Mapping[str, int] | None = None) -> Child:
+    checkpoint = (launch.checkpoints or launch.workspace.path) / f"{launch.name}-checkpoint"
+    names = {"checkpoint": str(checkpoint), "log": f"{launch.name}.log"}
+    settings = launch.settings.model_copy(update=changes)
+    return filter_program(settings, mode, launch.start, launch.workspace, launch.java_home, **names)
+
+
+def _floor(launch: Launch) -> Child:
+    offsets = {launch.settings.input_topic: {str(partition): at for partition, at in launch.start.items()}}
+    own = launch.settings.model_copy(update={"starting_offsets": json.dumps(offsets)})
+    argv = [sys.executable, "-m", "lab.bench.floor.client"]
+    return Child("the floor", argv, log=launch.workspace.logs / f"{launch.name}.log", env=environment(own))
+
+
+def _floor_versions() -> dict[str, str]:
+    return {"confluent_kafka": metadata.version("confluent-kafka"), "librdkafka": libversion()[0]}
+
+
+#: Nothing waits behind a fetch then, so that it may be held as long as Kafka's consumers do by default.
+_ONE_RECORD_A_POLL = {"continuous_max_poll_records": 1, "continuous_fetch_max_wait_ms": 500}
+
+REGISTRY: dict[str, Contender] = {
+    "micro-batch": Contender(partial(_mode, "micro-batch")),
+    "async-progress": Contender(partial(_mode, "async-progress")),
+    "continuous": Contender(partial(_mode, "continuous")),
+    SINGLE: Contender(partial(_mode, "continuous", changes=_ONE_RECORD_A_POLL), most_per_partition=1000),
+    "real-time": Contender(partial(_mode, "real-time")),
+    FLOOR: Contender(_floor, _floor_versions),
+    FLINK: Contender(flink.program, flink.versions, flink.lacks),
+}
+
+
+def available(names: tuple[str, ...], slowest: float = 0.0) -> tuple[str, ...]:
+    """The named contenders; without names all that can run here.
+
+    Args:
+        slowest: the lowest rate that is planned, in payments per second of one partition.
+
+    Raises:
+        UsageError: a named one can't run here, or not at such rates; the message says what must be done.
+    """
+    if not names:
+        return tuple(
+            name
+            for name, contender in REGISTRY.items()
+            if contender.most_per_partition >= slowest and not contender.lacks()
+        )
+    for name in names:
+        contender = REGISTRY[name]
+        if lacks := contender.lacks():
+            raise UsageError(f"argument --contenders: {name!r} can't run here: {lacks}")
+        if contender.most_per_partition < slowest:
+            raise UsageError(
+                f"argument --contenders: {name!r} is for up to {contender.most_per_partition:g} payments/s of each "
+                f"partition, and the lowest of --rates is {slowest:g}: add a lower one or more --partitions, or leave "
+                f"{name!r} out"
+            )
+    return names

@@ -1,0 +1,1 @@
+"""The plain Kafka client of the bench: the same decisions without an engine."""

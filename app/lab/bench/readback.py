@@ -1,0 +1,94 @@
+"""What a start of a contender has decided, read back from the topics when it is over: nothing reads while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fraud_filter.config import Settings
+from fraud_filter.generator.sender import HEADER_GENERATED_AT
+from fraud_filter.kafka.offsets import find_bounds, find_partitions, open_consumer, read_records
+from fraud_filter.query.source_headers import read_source
+
+#: Offsets have less than 40 bits here: partition and offset are one number.
+_OFFSET_BITS = 40
+_NOT_DUE = -1
+
+
+@dataclass(frozen=True)
+class Payments:
+    """Payments in arrays, one element each, and of those that were written the time of their first decision.
+
+    `due_us` is when the generator meant to send it (microseconds since 1970), `appended_ms` and `decided_ms` are the
+    broker's stamps on the input and on the output topic (milliseconds since 1970), `decided_ms` 0 where nothing was
+    written: a payment that is neither flagged nor rejected leaves no trace.
+    """
+
+    due_us: Any
+    appended_ms: Any
+    decided_ms: Any
+
+    def select(self, mask: Any) -> Payments:
+        """The payments for which the array `mask` is true."""
+        return Payments(self.due_us[mask], self.appended_ms[mask], self.decided_ms[mask])
+
+    def __len__(self) -> int:
+        return len(self.due_us)
+
+
+class Readback:
+    """All records of the three topics of a start, read once."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Reads the topics.
+
+        Raises:
+            FraudFilterError: the broker stopped answering.
+        """
+        inputs = np.fromiter(_inputs(settings), dtype=(np.int64, 3)).reshape(-1, 3)
+        inputs = inputs[inputs[:, 0].argsort()]
+        decided = np.fromiter(_decisions(settings), dtype=(np.int64, 2)).reshape(-1, 2)
+        decided = decided[np.lexsort((decided[:, 1], decided[:, 0]))]
+        places, first = np.unique(decided[:, 0], return_index=True)  # the first of equal ones is the earliest
+        first_ms = np.zeros(len(inputs), dtype=np.int64)
+        _, here, there = np.intersect1d(inputs[:, 0], places, assume_unique=True, return_indices=True)
+        first_ms[here] = decided[first[there], 1]
+        self._places = inputs[:, 0]
+        self._payments = Payments(inputs[:, 1], inputs[:, 2], first_ms)
+        self.first_decision_s = float(decided[:, 1].min()) / 1000 if len(decided) else None
+
+    def between(self, start: Mapping[int, int], end: Mapping[int, int]) -> Payments:
+        """The generated payments from the offsets `start` to before `end`, by partition of the input topic."""
+        partition, offset = self._places >> _OFFSET_BITS, self._places & (2**_OFFSET_BITS - 1)
+        mask = np.zeros(len(self._places), dtype=bool)
+        for number, last in end.items():
+            mask |= (partition == number) & (offset >= start.get(number, 0)) & (offset < last)
+        return self._payments.select(mask & (self._payments.due_us != _NOT_DUE))
+
+
+def _inputs(settings: Settings) -> Iterator[tuple[int, int, int]]:
+    for message in _all_records(settings, "input_topic"):
+        due = dict(message.headers() or ()).get(HEADER_GENERATED_AT)
+        place = message.partition() << _OFFSET_BITS | message.offset()
+        yield place, int(due) if due else _NOT_DUE, message.timestamp()[1]
+
+
+def _decisions(settings: Settings) -> Iterator[tuple[int, int]]:
+    for name in ("flagged_topic", "rejected_topic"):
+        for message in _all_records(settings, name):
+            source = read_source(message.headers())
+            if source is not None and source.topic == settings.input_topic:
+                yield source.partition << _OFFSET_BITS | source.offset, message.timestamp()[1]
+
+
+def _all_records(settings: Settings, name: str) -> Iterator[Any]:
+    with open_consumer(settings) as consumer:
+        ((topic, partitions),) = find_partitions(consumer, settings, (name,)).items()
+        bounds = find_bounds(consumer, settings, topic, partitions)
+    start = {partition: low for partition, (low, _) in bounds.items()}
+    end = {partition: high for partition, (_, high) in bounds.items()}
+    for batch in read_records(settings, topic, start, end):
+        yield from batch

@@ -1,0 +1,1 @@
+"""What the bench says of its rounds: results, tables, pages."""

@@ -1,0 +1,92 @@
+"""What a rate needs in cores, partitions, workers and brokers, from the unit costs that a bench has measured.
+
+A model, not a measurement: docs/scaling.md says what it assumes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fraud_filter.errors import UsageError
+from lab.bench.names import MODE_NAMES
+
+
+@dataclass(frozen=True)
+class Machines:
+    """What there is to run on. `utilisation`: the share of a core that may be used, so that a peak finds room.
+
+    Raises:
+        UsageError: a value is not accepted.
+    """
+
+    worker_cores: int = 16
+    broker_cores: int = 16
+    replication: int = 3
+    utilisation: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name in ("worker_cores", "broker_cores", "replication"):
+            if getattr(self, name) < 1:
+                raise UsageError(
+                    f"argument --{name.replace('_', '-')}: {getattr(self, name)} is not accepted: give 1 or more"
+                )
+        if not 0 < self.utilisation <= 1:
+            raise UsageError(
+                f"argument --utilisation: {self.utilisation:g} is not accepted: give a share above 0, at most 1"
+            )
+
+
+@dataclass(frozen=True)
+class Need:
+    """What one mode needs. `measured_at`: the rate of the unit costs, in processor seconds per 1,000 payments."""
+
+    mode: str
+    measured_at: float
+    filter_cpu_s: float
+    broker_cpu_s: float
+    cores: int
+    partitions: int
+    workers: int
+    brokers: int
+
+
+def estimate(results: Sequence[Mapping[str, Any]], rate: float, machines: Machines) -> list[Need]:
+    """What each mode needs for `rate` payments per second, from the `results` of a bench report.
+
+    The unit costs are those of the highest rate that the mode kept up with, where a payment costs least.
+
+    Raises:
+        UsageError: no mode has both unit costs at any rate that it kept up with.
+    """
+    needs = [
+        _estimate(max(known, key=lambda one: float(one["rate"])), rate, machines)
+        for mode in MODE_NAMES
+        if (known := [one for one in results if one["mode"] == mode and _is_known(one)])
+    ]
+    if not needs:
+        raise UsageError("the report has no mode with known costs: give a bench-report.json of `make bench`")
+    return needs
+
+
+def _is_known(one: Mapping[str, Any]) -> bool:
+    return bool(one["keeps_up"] and one["cpu_s_per_1000"] and one.get("broker_cpu_s_per_1000"))
+
+
+def _estimate(one: Mapping[str, Any], rate: float, machines: Machines) -> Need:
+    filter_cpu_s, broker_cpu_s = one["cpu_s_per_1000"], one["broker_cpu_s_per_1000"]
+    cores = math.ceil(rate * filter_cpu_s / 1000 / machines.utilisation)
+    # Each copy costs its broker no more than the leader's work does.
+    broker_cores = rate * broker_cpu_s / 1000 * machines.replication / machines.utilisation
+    return Need(
+        mode=one["mode"],
+        measured_at=one["rate"],
+        filter_cpu_s=filter_cpu_s,
+        broker_cpu_s=broker_cpu_s,
+        cores=cores,
+        partitions=cores,  # a task is one thread: it gets what one core may give
+        workers=math.ceil(cores / machines.worker_cores),
+        brokers=max(math.ceil(broker_cores / machines.broker_cores), machines.replication),
+    )

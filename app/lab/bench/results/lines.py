@@ -1,0 +1,24 @@
+"""What a run says of a start that has ended."""
+
+from __future__ import annotations
+
+from fraud_filter.pages.numbers import format_number
+from lab.bench.results.result import StartResult
+from lab.bench.results.table import rounded
+
+
+def describe_start(start: StartResult, name: str) -> list[str]:
+    """A line for each rate that was measured, and one for what ended the start before its time.
+
+    Args:
+        name: what was started, a contender or a change.
+    """
+    head = f"round {start.round}, {name}"
+    lines = [
+        f"{head}, {rate.rate:g}/s: p50 {rounded(rate.append.get('p50_ms'))} ms, "
+        f"p99 {rounded(rate.append.get('p99_ms'))} ms, {format_number(rate.lost)} lost, "
+        f"{format_number(rate.duplicated)} duplicated, {format_number(rate.unexpected)} unexpected"
+        + ("" if rate.keeps_up else f"; {rate.lag} decisions behind at the end")
+        for rate in start.rates
+    ]
+    return [*lines, f"{head}: {start.error}"] if start.error else lines

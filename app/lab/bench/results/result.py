@@ -1,0 +1,108 @@
+"""What a bench has measured: one `RateResult` for each contender, round and rate, and one `StartResult` a start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fraud_filter.metrics.latency import Second
+
+#: A contender whose last decision comes more than this many seconds after the last payment has fallen behind.
+#: Micro-batches are up to one second behind when all is well.
+BEHIND_S = 2.0
+
+
+@dataclass(frozen=True)
+class RateResult:
+    """One contender at one rate in one round. None means not measured, never zero.
+
+    `payments` and `decisions` (flagged or rejected) are those of the measured seconds, by due time. `append_ms` counts
+    latencies from append to append by whole milliseconds; `append` has their percentiles. `due` has the percentiles
+    from the due time to the decision's append, and `due_us_hdr` their histogram in microseconds in HdrHistogram's own
+    encoding. `cpu_s` are processor seconds in the measured seconds, by program; `stolen_share` is what a hypervisor
+    gave to others of the processor time that was wanted then, a part of 1. `lag` is the number of decisions that were
+    still to come when the last payment was appended, `behind_s` how long the last of them took. `lost`,
+    `duplicated` and `unexpected` are the audit's, of all payments at this rate, settling included.
+    """
+
+    rate: float
+    kept_rate: float = 0
+    payments: int = 0
+    decisions: int = 0
+    append: Mapping[str, float | None] = field(default_factory=dict)
+    due: Mapping[str, float | None] = field(default_factory=dict)
+    append_ms: Mapping[int, int] = field(default_factory=dict)
+    due_us_hdr: str = ""
+    timeline: tuple[Second, ...] = ()
+    cpu_s: Mapping[str, float | None] = field(default_factory=dict)
+    rss_mib: float | None = None
+    stolen_share: float | None = None
+    lag: int = 0
+    behind_s: float = 0
+    lost: int | None = None
+    duplicated: int | None = None
+    unexpected: int | None = None
+
+    @property
+    def cpu_s_per_1000(self) -> float | None:
+        """Processor seconds of the contender for a thousand payments."""
+        cpu_s = self.cpu_s.get("contender")
+        return None if cpu_s is None or not self.payments else cpu_s / self.payments * 1000
+
+    @property
+    def keeps_up(self) -> bool:
+        """Whether it was not behind when the load ended."""
+        return self.behind_s <= BEHIND_S
+
+
+@dataclass(frozen=True)
+class StartResult:
+    """One start of a contender: all rates of one round. `first_decision_s` is from its start to its first decision.
+
+    `uss_mib` is the memory that it had for itself after the last rate. `error` says why it has no (more) rates, and
+    `failed_at` is the rate at which that happened, None where it was at none. `repeated` is how often the contender
+    was started anew because others took the processor.
+    """
+
+    contender: str
+    round: int
+    rates: tuple[RateResult, ...] = ()
+    first_decision_s: float | None = None
+    uss_mib: float | None = None
+    error: str | None = None
+    failed_at: float | None = None
+    repeated: int = 0
+
+    @property
+    def stolen_share(self) -> float | None:
+        """The highest of its rates' shares of processor time that others took; None: not known."""
+        return max((rate.stolen_share for rate in self.rates if rate.stolen_share is not None), default=None)
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ran to its end, and nothing was lost or unexpected."""
+        return self.error is None and all(rate.lost == 0 and rate.unexpected == 0 for rate in self.rates)
+
+
+@dataclass(frozen=True)
+class RestartResult:
+    """What an interruption of a mode takes, in seconds, at 100 payments a second.
+
+    `recover_s`: from kill -9 of Spark's Java to the decision on a payment that came after it. `switch_s`: from the
+    wish to stop until the mode `switched_to` had decided on a payment that came after the stop. `lost`, `duplicated`
+    and `unexpected` are the audit's, of both together.
+    """
+
+    mode: str
+    recover_s: float | None = None
+    switch_s: float | None = None
+    switched_to: str = ""
+    lost: int | None = None
+    duplicated: int | None = None
+    unexpected: int | None = None
+    error: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether it went on after both, and nothing was lost or unexpected."""
+        return self.error is None and self.lost == 0 and self.unexpected == 0

@@ -1,0 +1,146 @@
+"""From rounds to results: medians of rounds, their spread, and the ratios between contenders."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+from lab.bench.names import CONTENDERS, RATIOS
+from lab.bench.results.percentiles import PERCENTILES
+from lab.bench.results.result import RateResult, StartResult
+
+_LATENCIES = (*PERCENTILES, "max_ms")
+#: The 99th percentile, in milliseconds, up to which a rate counts as one that a contender sustains.
+P99_LIMIT_MS = 100.0
+_RATIO_OF = {"p50": "p50_ms", "p99": "p99_ms"}
+
+
+def summarise_rounds(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
+    """For each contender and rate the medians of its rounds.
+
+    Latencies are in milliseconds, from append to append; those from the due time on are named `due_…`. `spread_…` is
+    the highest round less the lowest, as a share of the median; None with one round. `lost`, `duplicated` and
+    `unexpected` are sums. `keeps_up`: no round was behind at the end of this rate, and no start failed there or below.
+    """
+    results = []
+    for name in CONTENDERS:
+        mine = [start for start in starts if start.contender == name]
+        lowest_failed = min((start.failed_at for start in mine if start.failed_at is not None), default=math.inf)
+        measured = [rate for start in mine for rate in start.rates]
+        for rate in sorted({result.rate for result in measured}):
+            result = _summarise(name, rate, [one for one in measured if one.rate == rate])
+            results.append({**result, "keeps_up": result["keeps_up"] and rate < lowest_failed})
+    return results
+
+
+def _summarise(name: str, rate: float, rounds: Sequence[RateResult]) -> dict[str, Any]:
+    return {
+        "mode": name,
+        "rate": rate,
+        "rounds": len(rounds),
+        **{figure: median_of_known(one.append.get(figure) for one in rounds) for figure in _LATENCIES},
+        **{f"due_{figure}": median_of_known(one.due.get(figure) for one in rounds) for figure in _LATENCIES},
+        "spread_p50": _spread(one.append.get("p50_ms") for one in rounds),
+        "spread_p99": _spread(one.append.get("p99_ms") for one in rounds),
+        "cpu_s_per_1000": median_of_known(one.cpu_s_per_1000 for one in rounds),
+        "broker_cpu_s_per_1000": median_of_known(_per_1000(one, "broker") for one in rounds),
+        "rss_mib": median_of_known(one.rss_mib for one in rounds),
+        "stolen_share": median_of_known(one.stolen_share for one in rounds),
+        "kept_rate": median_of_known(one.kept_rate for one in rounds),
+        "decisions": sum(one.decisions for one in rounds),
+        "lag": median_of_known(one.lag for one in rounds),
+        "behind_s": median_of_known(one.behind_s for one in rounds),
+        "keeps_up": all(one.keeps_up for one in rounds),
+        **{figure: _total(getattr(one, figure) for one in rounds) for figure in ("lost", "duplicated", "unexpected")},
+    }
+
+
+def summarise_starts(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
+    """For each contender the medians of what does not depend on the rate: time to the first decision, memory.
+
+    And how disturbed its starts were: the most of `stolen_share`, and how often one was `repeated`.
+    """
+    return [
+        {
+            "mode": name,
+            "first_decision_s": median_of_known(start.first_decision_s for start in mine),
+            "uss_mib": median_of_known(start.uss_mib for start in mine),
+            "stolen_share": _of_known((start.stolen_share for start in mine), max),
+            "repeated": sum(start.repeated for start in mine),
+            "errors": [f"round {start.round}: {start.error}" for start in mine if start.error],
+        }
+        for name in CONTENDERS
+        if (mine := [start for start in starts if start.contender == name])
+    ]
+
+
+def find_limits(results: Sequence[Mapping[str, Any]], p99_limit_ms: float) -> list[dict[str, Any]]:
+    """For each contender the highest rate that was tried and held: without falling behind, and with that p99 as well.
+
+    `keeps_up_at` and `fast_at` are payments per second, None where no rate held. A rate counts when all below it do.
+    """
+    limits = []
+    for name in CONTENDERS:
+        mine = sorted((one for one in results if one["mode"] == name), key=lambda one: one["rate"])
+        kept = list(takewhile(lambda one: one["keeps_up"], mine))
+        fast = list(takewhile(lambda one: one["p99_ms"] is not None and one["p99_ms"] <= p99_limit_ms, kept))
+        if mine:
+            keeps_up_at, fast_at = (held[-1]["rate"] if held else None for held in (kept, fast))
+            limits.append({"mode": name, "keeps_up_at": keeps_up_at, "fast_at": fast_at})
+    return limits
+
+
+def ratios(starts: Sequence[StartResult], rate: float) -> dict[str, dict[str, float | None]]:
+    """The pairs of `RATIOS` at one rate: {"real-time/floor": {"p50": …, "p99": …}}, medians of the rounds' ratios.
+
+    Within a round the two ran minutes apart at most, so that what slows the machine for longer falls out. Pairs of
+    which one did not run are left out.
+    """
+    found = {(start.contender, start.round): one for start in starts for one in start.rates if one.rate == rate}
+    result: dict[str, dict[str, float | None]] = {}
+    for upper, lower in RATIOS:
+        rounds = [number for name, number in found if name == upper and (lower, number) in found]
+        if rounds:
+            result[f"{upper}/{lower}"] = {
+                short: median_of_known(
+                    _quotient(found[upper, number], found[lower, number], figure) for number in rounds
+                )
+                for short, figure in _RATIO_OF.items()
+            }
+    return result
+
+
+def _quotient(upper: RateResult, lower: RateResult, figure: str) -> float | None:
+    above, below = upper.append.get(figure), lower.append.get(figure)
+    return above / below if above is not None and below else None
+
+
+def _per_1000(one: RateResult, program: str) -> float | None:
+    cpu_s = one.cpu_s.get(program)
+    return None if cpu_s is None or not one.payments else cpu_s / one.payments * 1000
+
+
+def median_of_known(values: Iterable[float | None]) -> float | None:
+    """The median of what was measured, to four significant digits; None when nothing was."""
+    return _of_known(values, statistics.median)
+
+
+def _total(values: Iterable[int | None]) -> int | None:
+    known = list(values)
+    return None if None in known else sum(value or 0 for value in known)
+
+
+def _spread(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return None  # not the same as rounds that agree
+    return _of_known(known, lambda several: (max(several) - min(several)) / (statistics.median(several) or 1))
+
+
+def _of_known(values: Iterable[float | None], function: Callable[[list[float]], float]) -> float | None:
+    """The function of the values that are known, to four significant digits; None when there is none."""
+    known = [value for value in values if value is not None]
+    return float(f"{function(known):.4g}") if known else None

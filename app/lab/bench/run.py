@@ -1,0 +1,80 @@
+"""The whole bench: the embedded stack, the contenders round by round, and the results as a report."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+from fraud_filter.config import Settings
+from fraud_filter.modes import KNOBS
+from lab.bench.contenders import REGISTRY
+from lab.bench.names import MODE_NAMES
+from lab.bench.plan import DRIFT, BenchPlan
+from lab.bench.restarts import measure_restarts
+from lab.bench.results.lines import describe_start
+from lab.bench.results.report import BenchReport
+from lab.bench.results.result import StartResult
+from lab.bench.results.undisturbed import run_undisturbed
+from lab.bench.stage import open_stage
+from lab.bench.start import Say, Stage, Start
+from lab.harness.machine import describe_machine
+
+
+def run_bench(plan: BenchPlan, settings: Settings, say: Say) -> BenchReport:
+    """Runs the bench; everything that it started is stopped when it returns, and also when it is interrupted.
+
+    A start that fails is recorded with its reason, and the logs are kept; the next one runs all the same.
+
+    Raises:
+        FraudFilterError: the stack could not be started.
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
+    """
+    began = time.monotonic()
+    with open_stage(plan, settings, say) as stage:
+        versions = dict(stage.versions)
+        for name in plan.contenders:
+            versions |= REGISTRY[name].versions()
+        starts: list[StartResult] = []
+        for number in range(1, plan.rounds + 1):
+            for name in plan.order(number):
+                run = partial(_run, stage, name, number)
+                starts.append(run_undisturbed(run, plan.repeats, say))
+                for line in describe_start(starts[-1], name):
+                    say(line)
+        modes = [mode for mode in MODE_NAMES if mode in plan.contenders]
+        restarts = measure_restarts(stage, modes) if modes else []
+        report = BenchReport(
+            plan=plan,
+            starts=starts,
+            restarts=restarts,
+            versions=versions,
+            machine=describe_machine(),
+            settings=_describe_settings(plan, stage.settings),
+            took_s=time.monotonic() - began,
+        )
+        if not report.ok:
+            stage.workspace.keep_logs()
+    return report
+
+
+def _run(stage: Stage, name: str, number: int, again: int) -> StartResult:
+    return Start(stage, name, number, again=again).run()
+
+
+def _describe_settings(plan: BenchPlan, settings: Settings) -> dict[str, str | int | float]:
+    planned: dict[str, str | int | float] = {
+        "rates": ", ".join(f"{rate:g}" for rate in plan.rates),
+        "sent_share_of_rate": DRIFT,
+        "rounds": plan.rounds,
+        "seconds": plan.seconds,
+        "settle_s": plan.settle_s,
+        "warmup_s": plan.warmup_s,
+        "warmup_rate": plan.warmup_rate,
+        "partitions": plan.partitions,
+        "flagged_share": plan.flagged_share,
+        "malformed_share": plan.malformed_share,
+        "seed": plan.seed,
+        "repeats": plan.repeats,
+        "cores_kept_awake": "yes" if plan.awake else "no",
+    }
+    return planned | {knob: getattr(settings, knob) for knob in ("spark_master", *KNOBS)}

@@ -1,0 +1,184 @@
+"""One start of a contender: warmed up, loaded at each rate in ascending order, read back and audited."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fraud_filter.audit.run import audit
+from fraud_filter.config import Settings
+from fraud_filter.errors import FraudFilterError
+from fraud_filter.kafka.input_topic import InputTopic, open_input
+from fraud_filter.kafka.topics import create_topics
+from lab.bench.contenders import REGISTRY, Contender
+from lab.bench.drain import RejectedTail, follow_rejected
+from lab.bench.evaluate import evaluate
+from lab.bench.launch import Launch
+from lab.bench.plan import DRIFT, BenchPlan
+from lab.bench.readback import Readback
+from lab.bench.results.result import RateResult, StartResult
+from lab.harness.processes import Child
+from lab.harness.programs import generator_program
+from lab.harness.sampler import Sampler, unique_memory_mib
+from lab.harness.waiting import wait_until
+from lab.harness.workspace import Workspace
+
+#: Payments per second until the contender has decided about one, so that nothing piles up while it starts.
+_FIRST_RATE = 20.0
+#: At the lowest rate after the warm-up, not measured: a JVM is still compiling what the warm-up left in its queue.
+_CALM_S = 12.0
+#: Deadlines in seconds: Spark's start takes about 10 s on 2 idle cores.
+_FIRST_OUTPUT_S = 240
+_DRAIN_S = 120
+_STOP_S = 45
+#: The generator itself takes a second or two to start, and to see its last payment confirmed.
+_GENERATOR_S = 60
+#: Flagged payments and the mark after them are written to two topics, side by side.
+_AFTER_MARK_S = 0.5
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What all starts share: the plan, the settings with the broker's address, what programs need, their versions."""
+
+    plan: BenchPlan
+    settings: Settings
+    workspace: Workspace
+    java_home: Path
+    broker: Child
+    say: Say
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """The payments of one rate: offsets of the input topic, and who watched the programs."""
+
+    rate: float
+    start: dict[int, int]
+    end: dict[int, int]
+    sampler: Sampler
+
+
+class Start:
+    """A start in round `number` of the contender `name`, or of another one under that name.
+
+    `again`: how often this was done before in the round.
+    """
+
+    def __init__(
+        self, stage: Stage, name: str, number: int, contender: Contender | None = None, *, again: int = 0
+    ) -> None:
+        self._stage = stage
+        self._name = name
+        self._contender = contender or REGISTRY[name]
+        self._plan = stage.plan.within(self._contender.most_per_partition * stage.plan.partitions)
+        self._round = number
+        self._label = f"{name}-{number}" + (f"-again-{again}" if again else "")
+        # Topics of its own: the audit and the read-back then read nothing of the others.
+        self._settings = stage.settings.model_copy(
+            update={
+                "input_topic": f"{self._label}.payments",
+                "flagged_topic": f"{self._label}.flagged",
+                "rejected_topic": f"{self._label}.rejected",
+            }
+        )
+        self._segments: list[_Segment] = []
+        self._generators = 0
+
+    def run(self) -> StartResult:
+        """Runs, measures and audits; a failure is part of the result, so that the bench goes on."""
+        blank = StartResult(self._name, self._round)
+        try:
+            create_topics(self._settings, partitions=self._plan.partitions)
+            with open_input(self._settings) as topic, follow_rejected(self._settings) as tail:
+                return self._run(blank, topic, tail)
+        except FraudFilterError as error:
+            return replace(blank, error=str(error))
+
+    def _run(self, blank: StartResult, topic: InputTopic, tail: RejectedTail) -> StartResult:
+        stage = self._stage
+        launch = Launch(self._settings, topic.end_offsets(), stage.workspace, stage.java_home, self._label)
+        contender = self._contender.program(launch)
+        began_s = time.time()
+        error: str | None = None
+        rate: float | None = None
+        failed_at: float | None = None
+        with contender:
+            try:
+                self._start(contender, topic, tail)
+                for rate in self._plan.rates:
+                    self._segments.append(self._load(contender, rate, topic, tail))
+            except FraudFilterError as failure:
+                error, failed_at = str(failure), rate
+            memory = unique_memory_mib(contender)
+            code = contender.stop(_STOP_S)
+        if code != 0 and error is None:
+            error = f"{contender.name} did not stop cleanly: exit code {code}"
+        read = Readback(self._settings)
+        rates = tuple(self._figures(segment, read) for segment in self._segments)
+        first_s = None if read.first_decision_s is None else round(read.first_decision_s - began_s, 2)
+        return replace(blank, rates=rates, first_decision_s=first_s, uss_mib=memory, error=error, failed_at=failed_at)
+
+    def _figures(self, segment: _Segment, read: Readback) -> RateResult:
+        figures = evaluate(self._plan, segment.rate, read.between(segment.start, segment.end), segment.sampler)
+        found = audit(self._settings, start=segment.start, end=segment.end)
+        return replace(figures, lost=found.lost, duplicated=found.duplicated, unexpected=found.unexpected)
+
+    def _start(self, contender: Child, topic: InputTopic, tail: RejectedTail) -> None:
+        """Until the first decision about a record of each partition, then the warm-up."""
+        with self._generator(_FIRST_RATE, _FIRST_OUTPUT_S) as slow:
+            end = topic.end_offsets()
+            topic.mark_end()
+            wait_until(lambda: tail.has_passed(end), _FIRST_OUTPUT_S, "it decided nothing", (contender, slow))
+        if self._plan.warmup_s:
+            self._send(contender, self._plan.warmup_rate, self._plan.warmup_s, topic, tail)
+            for rate in self._plan.rates[:1]:
+                self._send(contender, rate, min(_CALM_S, self._plan.warmup_s), topic, tail)
+
+    def _load(self, contender: Child, rate: float, topic: InputTopic, tail: RejectedTail) -> _Segment:
+        """One rate: the settling and the measured seconds, until all of it is decided."""
+        self._stage.say(f"round {self._round}, {self._name}: {rate:g} payments/s")
+        start = topic.end_offsets()
+        seconds = self._plan.settle_s + self._plan.seconds_at(rate)
+        sampler, end = self._send(contender, rate, seconds, topic, tail)
+        return _Segment(rate, start, end, sampler)
+
+    def _send(
+        self, contender: Child, rate: float, seconds: float, topic: InputTopic, tail: RejectedTail
+    ) -> tuple[Sampler, dict[int, int]]:
+        """Sends payments and waits until they are decided; returns the offsets after the last one, too.
+
+        Raises:
+            FraudFilterError: a program ended, or the contender did not get to the end in time.
+        """
+        generator = self._generator(rate * DRIFT, seconds + 0.5)  # a little more than what is measured
+        watched = {"contender": contender, "broker": self._stage.broker, "generator": generator}
+        with generator, Sampler(watched) as sampler:
+            programs = (contender, self._stage.broker)
+            wait_until(lambda: not generator.is_alive, seconds + _GENERATOR_S, "the generator went on", programs)
+            if generator.returncode != 0:
+                generator.raise_if_dead()
+        end = topic.end_offsets()
+        topic.mark_end()
+        late = f"at {rate:g} payments/s it fell behind: not all payments were decided"
+        wait_until(lambda: tail.has_passed(end), _DRAIN_S, late, programs)
+        time.sleep(_AFTER_MARK_S)
+        return sampler, end
+
+    def _generator(self, rate: float, seconds: float) -> Child:
+        self._generators += 1
+        plan = self._plan
+        return generator_program(
+            self._settings,
+            rate=rate,
+            seconds=seconds,
+            flagged_share=plan.flagged_share,
+            malformed_share=plan.malformed_share,
+            seed=plan.seed + self._generators,  # the same payments for every contender in every round
+            log=self._stage.workspace.logs / f"{self._label}-generator-{self._generators}.log",
+        )

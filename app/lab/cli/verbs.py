@@ -1,0 +1,23 @@
+"""The verbs that measure and prove the filter: what `fraud-filter` shows as "Prove"."""
+
+from __future__ import annotations
+
+#: verb -> (module, one line for --help).
+VERBS = {
+    "demo": ("lab.cli.demo", "Run every mode in turn on an embedded Kafka and Spark, and report."),
+    "bench": ("lab.cli.bench", "Set modes, a plain client and Flink side by side under load: latency, cost, audit."),
+    "bench-compare": ("lab.cli.bench_compare", "Show two reports of the bench side by side."),
+    "capacity": ("lab.cli.capacity", "Estimate what a rate needs, from the costs in a report of the bench."),
+    "experiment": ("lab.cli.experiment", "See what a changed setting does to a mode, side by side in one run."),
+    "transitions": (
+        "lab.cli.transitions",
+        "Change the mode in every way under load on an embedded stack, and audit.",
+    ),
+    "backlog": ("lab.cli.backlog", "Work off a backlog in each mode on an embedded stack: time, memory, audit."),
+    "faults": (
+        "lab.cli.faults",
+        "Inject faults into a separate, throwaway Compose stack under load, and audit after each.",
+    ),
+    "soak": ("lab.cli.soak", "Let a stack run with random faults, audit all of it, and look for growth."),
+    "stack": ("lab.cli.stack", "Run an embedded Kafka broker on this machine until it is stopped."),
+}

@@ -1,0 +1,180 @@
+"""What the user sees while the demo runs: a table that fills, or plain lines where no terminal is."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+from typing_extensions import Self
+
+from fraud_filter.config import ModeName
+from fraud_filter.pages.numbers import format_number
+from fraud_filter.pages.palette import COLOURS
+from lab.demo.plan import DemoPlan
+from lab.demo.result import Distribution
+
+State = Literal[
+    "waiting", "starting", "warming up", "catching up", "measuring", "draining", "auditing", "done", "failed"
+]
+_AT_REST = ("waiting", "done", "failed")
+
+#: The histogram's axis: one character a step, from 1 ms to 2 s, equal steps on a logarithmic scale.
+_STEPS = 24
+_LONGEST_MS = 2000
+_BARS = " ▁▂▃▄▅▆▇█"
+#: From this width on there is room for the histogram.
+_WIDE = 112
+
+
+@dataclass
+class ModeStatus:
+    """Where one mode stands. The runner writes, the view reads; None is not known (yet).
+
+    `elapsed_s` of `total_s` seconds of the state have passed; `rate` is payments per second on the input;
+    `lag` is the output lag: payments after the newest one that has come out. `detail` explains the state.
+    """
+
+    mode: ModeName
+    state: State = "waiting"
+    detail: str = ""
+    elapsed_s: float = 0
+    total_s: float | None = None
+    rate: float | None = None
+    p50_ms: float | None = None
+    p99_ms: float | None = None
+    lag: int | None = None
+    flagged: int | None = None
+    rejected: int | None = None
+    distribution: Distribution = field(default_factory=dict)
+
+
+class View(Protocol):
+    """Shows the modes from entry to exit. Numbers change at any time; states are announced."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def announce(self, status: ModeStatus) -> None:
+        """Says that `status` has entered a new state."""
+
+
+def open_view(console: Console, plan: DemoPlan, statuses: Sequence[ModeStatus]) -> View:
+    """The live table on a terminal, else lines (a log file, a continuous integration run)."""
+    return LiveView(console, plan, statuses) if console.is_terminal else LineView(console)
+
+
+class LineView:
+    """One plain line for each change of state."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def announce(self, status: ModeStatus) -> None:
+        """Prints the new state."""
+        length = f" {status.total_s:g} s" if status.total_s else ""
+        detail = f": {status.detail}" if status.detail else ""
+        line = f"{time.strftime('%H:%M:%S')} {status.mode}: {status.state}{length}{detail}"
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+class LiveView:
+    """A table of all modes, drawn four times a second."""
+
+    def __init__(self, console: Console, plan: DemoPlan, statuses: Sequence[ModeStatus]) -> None:
+        self._console = console
+        self._plan = plan
+        self._statuses = statuses
+        self._started = time.monotonic()
+        self._spinner = Spinner("dots")
+        self._live = Live(console=console, get_renderable=self.render, refresh_per_second=4)
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.__exit__(None, None, None)
+
+    def announce(self, status: ModeStatus) -> None:  # noqa: ARG002
+        """Draws at once; the table shows all states anyway."""
+        self._live.refresh()
+
+    def render(self) -> RenderableType:
+        """The table as it stands now."""
+        plan = self._plan
+        wide = self._console.width >= _WIDE
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0) if wide else 0)
+        table.add_column("\nmode", no_wrap=True)
+        table.add_column("\nstate", no_wrap=True, min_width=20)
+        for heading in ("rate\n/s", "p50\nms", "p99\nms", "output\nlag", "\nflagged", "\nrejected"):
+            table.add_column(heading, justify="right", no_wrap=True, min_width=5)
+        if wide:
+            table.add_column("\n" + histogram_axis(), no_wrap=True, min_width=_STEPS)
+        for status in self._statuses:
+            table.add_row(*self._row(status, wide))
+        minutes, seconds = divmod(int(time.monotonic() - self._started), 60)
+        heading = (
+            f"{plan.rate:g} payments/s over {plan.partitions} partitions, {plan.seconds:g} s a mode after "
+            f"{plan.warmup_s:g} s of warm-up   {minutes}:{seconds:02d}"
+        )
+        return Group(Text(heading, style="dim"), table)
+
+    def _row(self, status: ModeStatus, wide: bool) -> list[RenderableType]:
+        figures = (status.rate, status.p50_ms, status.p99_ms, status.lag, status.flagged, status.rejected)
+        style = {"done": "", "failed": "bold red", "waiting": "dim"}.get(status.state, "bold")
+        row: list[RenderableType] = [Text(status.mode, style=style), self._state(status, style)]
+        row += [format_number(None if figure is None else round(figure)) for figure in figures]
+        if wide:
+            row.append(Text(histogram(status.distribution), style=COLOURS[status.mode]))
+        return row
+
+    def _state(self, status: ModeStatus, style: str) -> RenderableType:
+        words: str = status.state
+        if status.total_s:
+            words += f" {min(status.elapsed_s, status.total_s):.0f}/{status.total_s:.0f} s"
+        if status.state in _AT_REST:
+            return Text(words, style=style)
+        grid = Table.grid(padding=(0, 1))
+        grid.add_row(self._spinner, Text(words, style=style))
+        return grid
+
+
+def histogram_axis() -> str:
+    """The histogram's heading: each number stands where its latency begins."""
+    axis = [" "] * _STEPS
+    for latency_ms, label in ((1, "1 ms"), (10, "10"), (100, "100"), (1000, "1 s")):
+        at = _step(latency_ms)
+        axis[at : at + len(label)] = label
+    return "".join(axis)[:_STEPS]
+
+
+def histogram(distribution: Distribution) -> str:
+    """A distribution as a line of bars, the tallest for the most frequent latency; blank without one."""
+    counts = [0] * _STEPS
+    for latency_ms, count in distribution.items():
+        counts[_step(latency_ms)] += count
+    most = max(counts)
+    if most == 0:
+        return " " * _STEPS
+    return "".join(_BARS[math.ceil(count / most * (len(_BARS) - 1))] for count in counts)
+
+
+def _step(latency_ms: float) -> int:
+    share = math.log(max(latency_ms, 1)) / math.log(_LONGEST_MS)
+    return min(int(share * _STEPS), _STEPS - 1)

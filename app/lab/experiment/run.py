@@ -1,0 +1,114 @@
+"""The whole experiment: the embedded stack, and the mode as it is and changed, round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from fraud_filter.config import ModeName, Settings
+from lab.bench.contenders import REGISTRY, Contender
+from lab.bench.launch import Launch
+from lab.bench.plan import BenchPlan
+from lab.bench.results.lines import describe_start
+from lab.bench.results.result import StartResult
+from lab.bench.results.undisturbed import run_undisturbed
+from lab.bench.stage import open_stage
+from lab.bench.start import Say, Stage, Start
+from lab.experiment.change import Change
+from lab.experiment.rule_files import check_sizes, write_rules
+from lab.experiment.scraper import Scraper, free_port
+from lab.harness.processes import Child
+
+#: Settings by which the audit decides what is expected.
+_DECIDES = ("rules", "payment_schema", "max_record_bytes")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What counts of a change in a round. `partitions`: of its input topic.
+
+    `scrapes`: how often its metrics were read, in all its starts.
+    """
+
+    change: Change
+    start: StartResult
+    scrapes: int
+    partitions: int
+
+
+def run_experiment(
+    mode: ModeName, changes: Sequence[Change], plan: BenchPlan, settings: Settings, say: Say
+) -> list[Trial]:
+    """Runs each change once a round, in an order that begins with another one each round.
+
+    Raises:
+        UsageError: a change asks for less rules than there are.
+        FraudFilterError: the stack could not be started.
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
+    """
+    trials: list[Trial] = []
+    for change in changes:
+        check_sizes(_deciding(settings, change), change.sizes)
+    # Task slots for the most partitions; each start has the plan of its own change.
+    most = max((change.plan(plan) for change in changes), key=lambda one: one.partitions)
+    with open_stage(most, settings, say) as stage:
+        for number in range(1, plan.rounds + 1):
+            first = (number - 1) % len(changes)
+            for change in (*changes[first:], *changes[:first]):
+                name = f"{mode}-{changes.index(change)}"
+                trials.append(_try(replace(stage, plan=change.plan(plan)), mode, change, name, number))
+                for line in describe_start(trials[-1].start, change.name):
+                    say(line)
+        if not all(trial.start.ok for trial in trials):
+            stage.workspace.keep_logs()
+    return trials
+
+
+def _try(stage: Stage, mode: ModeName, change: Change, name: str, number: int) -> Trial:
+    """The change on a stage with its own plan, in round `number`, under a `name` that topics can have."""
+    plan, port = stage.plan, free_port()
+    sized = _sized(stage, change, f"rules-{name}-{number}")
+    with _checkpoints(change) as folder, Scraper(port) as scraper:
+        contender = _changed(mode, change, port, folder)
+
+        def run(again: int) -> StartResult:
+            return replace(Start(sized, name, number, contender, again=again).run(), contender=change.name)
+
+        return Trial(change, run_undisturbed(run, plan.repeats, stage.say), scraper.scrapes, plan.partitions)
+
+
+def _sized(stage: Stage, change: Change, folder: str) -> Stage:
+    """The stage with rules of the size that is asked for; generator and audit know of them too."""
+    settings = _deciding(stage.settings, change)
+    rules = write_rules(settings, change.sizes, stage.workspace.path / folder)
+    return replace(stage, settings=settings.model_copy(update={"rules": rules}))
+
+
+def _deciding(settings: Settings, change: Change) -> Settings:
+    """The settings with those of the change by which is decided."""
+    given = {name: change.settings[name] for name in _DECIDES if name in change.settings}
+    return settings.model_copy(update=given)
+
+
+@contextmanager
+def _checkpoints(change: Change) -> Iterator[Path | None]:
+    """A directory where the change wants the checkpoint to lie, for one start."""
+    if change.checkpoints is None:
+        yield None
+        return
+    with TemporaryDirectory(prefix="fraud-filter-", dir=change.checkpoints, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def _changed(mode: ModeName, change: Change, port: int, checkpoints: Path | None) -> Contender:
+    base = REGISTRY[mode]
+
+    def program(launch: Launch) -> Child:
+        changed = change.apply(launch.settings)
+        served = {"metrics_port": port, **{name: getattr(launch.settings, name) for name in _DECIDES}}
+        return base.program(replace(launch, settings=changed.model_copy(update=served), checkpoints=checkpoints))
+
+    return replace(base, program=program)

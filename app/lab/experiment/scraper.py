@@ -1,0 +1,35 @@
+"""Reads a filter's /metrics once a second while it is measured, as a Prometheus would: what that costs counts."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+
+import requests
+
+from fraud_filter.metrics import local_http
+from lab.harness.periodic import Periodic
+
+_EVERY_S = 1.0
+_TIMEOUT_S = 2.0
+
+
+class Scraper(Periodic):
+    """For one port of this machine."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__("scraper", _EVERY_S)
+        #: How often the page was served.
+        self.scrapes = 0
+        self._url = f"http://127.0.0.1:{port}/metrics"
+
+    def look(self) -> None:
+        """Reads the page."""
+        with suppress(requests.RequestException):  # it starts, stops, or serves none
+            self.scrapes += local_http.get(self._url, _TIMEOUT_S).ok
+
+
+def free_port() -> int:
+    """A port of this machine that nothing listens on at the moment."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])

@@ -1,0 +1,74 @@
+"""What a fault came to, as JSON, as a table in the terminal, and as one in the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from rich.table import Table
+from rich.text import Text
+
+from fraud_filter.config import ModeName
+from fraud_filter.text.outputs import write_items
+from fraud_filter.text.tables import markdown, shown
+
+#: What is told apart in a file of results.
+FIELDS = ("fault", "mode")
+_COLUMNS = (*FIELDS, "lost", "duplicated", "recovery, s", "seen as")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One fault in one mode, under load.
+
+    `lost`, `duplicated` and `unexpected` are the audit's counts of it (records); payments that were removed and that
+    the filter has reported are not lost. `recovery_s`: seconds from the fault, or from the end of the outage, to fresh
+    decisions, at most `limit_s` where that is promised; None, and a reason in `error`, when they did not come.
+    `seen_as`: what a user sees.
+    """
+
+    fault: str
+    mode: ModeName
+    lost: int | None = None
+    duplicated: int | None = None
+    unexpected: int | None = None
+    recovery_s: float | None = None
+    limit_s: float | None = None
+    seen_as: str = ""
+    error: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Nothing lost, nothing unexpected, and fresh decisions in time."""
+        is_late = self.limit_s is not None and (self.recovery_s or 0) > self.limit_s
+        return (
+            not self.error and self.lost == 0 and self.unexpected == 0 and self.recovery_s is not None and not is_late
+        )
+
+
+def write_outcomes(file: Path, found: Sequence[Outcome], *, add: bool) -> list[dict[str, Any]]:
+    """Writes the results; with `add`, those of other faults and modes that the file holds stay in it."""
+    return write_items(file, [asdict(outcome) for outcome in found], FIELDS, add=add)
+
+
+def result_table(found: Sequence[Outcome]) -> Table:
+    """A line a fault and mode."""
+    table = Table(*FIELDS, "lost", "duplicated", "unexpected", *_COLUMNS[-2:], title="Faults")
+    for one in found:
+        figures = (shown(figure) for figure in (one.lost, one.duplicated, one.unexpected, one.recovery_s))
+        told = f"{one.error}; {one.seen_as}" if one.error else one.seen_as
+        # A text: errors have brackets, which are marks to rich otherwise.
+        table.add_row(one.fault, one.mode, *figures, Text(told), style="" if one.ok else "bold red")
+    return table
+
+
+def markdown_table(items: Sequence[Mapping[str, Any]], order: Sequence[str]) -> str:
+    """The same for the documentation, of the items of a file, in the order of the faults' names, then of the modes."""
+    rows, modes = [], get_args(ModeName)
+    for item in sorted(items, key=lambda item: (order.index(item["fault"]), modes.index(item["mode"]))):
+        figures = [shown(item[name]) for name in ("lost", "duplicated", "recovery_s")]
+        told = "; ".join(word for word in (item["error"], item["seen_as"]) if word) or "nothing"
+        rows.append([f"`{item['fault']}`", f"`{item['mode']}`", *figures, told])
+    return markdown(_COLUMNS, rows)

@@ -1,0 +1,118 @@
+"""What a user sees of a fault: events in the filter's log, its metric of restarts, containers that restart, alerts."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Mapping
+
+from docker.errors import DockerException
+from typing_extensions import Self
+
+from fraud_filter.errors import FraudFilterError
+from fraud_filter.report.prometheus import Prometheus
+from lab.faults.stage import FILTER, Stage
+from lab.harness.periodic import Periodic
+
+_RESTARTS = "fraud_filter_restarts_total"
+_LOST = "fraud_filter_lost_records_total"
+_LOOK_S = 2.0
+_ANSWER_S = 3.0
+#: The faults before it are what it tells of: many restarts in a quarter of an hour.
+_OF_ALL_FAULTS = {"FraudFilterRestartLoop", "FraudFilterLatencyObjectiveMissed"}
+#: Events that tell of trouble, and the field that says which.
+_EVENT = re.compile(
+    r"event=(restarting|unhealthy|waiting_for_slots|data_lost|checkpoint_repaired|java_killed|stop_forced)\b"
+    r"(?:.*?\b(reason=[a-z-]+|records=\d+))?"
+)
+#: The last word of a filter that ends.
+_LAST_WORD = re.compile(r"^fraud-filter: (.{1,60})")
+
+
+class Witness(Periodic):
+    """Looks at alerts from entering to leaving; the rest is asked for at the end."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__("alerts", _LOOK_S)
+        self._stage = stage
+        self._prometheus = Prometheus(f"http://127.0.0.1:{stage.stack.value('PROMETHEUS_PORT')}", _ANSWER_S)
+        self._alerts: dict[str, None] = {}
+
+    def __enter__(self) -> Self:
+        self._since = time.time()
+        self._known = self._firing()
+        self._before = _started(self._stage)
+        self._restarts = self._stage.metric(_RESTARTS, "reason")
+        self._lost = self._stage.metric(_LOST, "query")
+        return super().__enter__()
+
+    def told(self, notes: Iterable[str] = ()) -> str:
+        """All that was seen since the beginning, in one line."""
+        stage = self._stage
+        after = _started(stage)
+        restarted = [service for service, began in after.items() if began != self._before.get(service, began)]
+        log = stage.container(FILTER).logs(since=self._since).decode(errors="replace")
+        is_new = FILTER in restarted
+        return "; ".join(
+            [
+                *(f"container {service} restarts" for service in restarted),
+                *notable(log),
+                *grown(_RESTARTS, "reason", {} if is_new else self._restarts, stage.metric(_RESTARTS, "reason")),
+                *grown(_LOST, "query", {} if is_new else self._lost, stage.metric(_LOST, "query")),
+                *(f"alert {name}" for name in self._alerts),
+                *notes,
+            ]
+        )
+
+    def await_alert(self, name: str, timeout_s: float) -> None:
+        """Waits until the alert has fired.
+
+        Raises:
+            FraudFilterError: it has not, within `timeout_s` seconds.
+        """
+        deadline = time.monotonic() + timeout_s
+        while name not in self._alerts and name not in self._known:
+            if time.monotonic() > deadline:
+                raise FraudFilterError(f"the alert {name} did not fire within {timeout_s:g} s")
+            time.sleep(_LOOK_S)
+
+    def look(self) -> None:
+        """Notes alerts that fire and did not before."""
+        for name in sorted(self._firing() - self._known - _OF_ALL_FAULTS):
+            self._alerts.setdefault(name)
+
+    def _firing(self) -> set[str]:
+        try:
+            return {each.labels["alertname"] for each in self._prometheus.instant('ALERTS{alertstate="firing"}')}
+        except FraudFilterError:
+            return set()
+
+
+def notable(log: str) -> list[str]:
+    """The events of trouble in a log of the filter's, each once, in their order; and the words that it ended with."""
+    found: dict[str, None] = {}
+    for line in log.splitlines():
+        event, word = _EVENT.search(line), _LAST_WORD.search(line)
+        if event:
+            found.setdefault(f"event={event[1]}" + (f" {event[2]}" if event[2] else ""))
+        elif word:
+            found.setdefault(f"filter ends: {word[1]}…")
+    return list(found)
+
+
+def grown(name: str, label: str, before: Mapping[str, float], after: Mapping[str, float]) -> list[str]:
+    """By how much a counter has grown, by the values of a label."""
+    added = {value: count - before.get(value, 0) for value, count in sorted(after.items())}
+    return [f'{name}{{{label}="{value}"}} +{count:g}' for value, count in added.items() if count > 0]
+
+
+def _started(stage: Stage) -> dict[str, str]:
+    """When each container of the stack was started, by service."""
+    try:
+        return {
+            state.service: state.container.attrs["State"]["StartedAt"]
+            for state in stage.stack.states()
+            if not state.one_shot
+        }
+    except DockerException:
+        return {}

@@ -1,0 +1,78 @@
+"""What the figures were measured with: this machine and the versions of everything that took part."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+
+import psutil
+
+import fraud_filter
+from fraud_filter.java.runtime import inspect
+
+
+def describe_machine() -> dict[str, str | int | float]:
+    """This machine: cores that this process may use, memory in GiB, operating system, processor."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
+    return {
+        "cores": len(affinity(0)) if affinity else os.cpu_count() or 1,
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+        "os": _operating_system(),
+        "cpu": _processor(),
+    }
+
+
+def describe_versions(*, kafka: str, java: str) -> dict[str, str]:
+    """Versions of what took part; those of the broker and of Java are known to who started them."""
+    return {
+        "fraud_filter": fraud_filter.__version__,
+        "python": platform.python_version(),
+        "spark": metadata.version("pyspark"),
+        "kafka": kafka,
+        "java": java,
+    }
+
+
+def kafka_version(jars: Sequence[Path]) -> str:
+    """The version of the broker among these jars."""
+    names = (re.fullmatch(r"kafka_[\d.]+-(.+)\.jar", jar.name) for jar in jars)
+    return next((name.group(1) for name in names if name), "unknown")
+
+
+def java_version(home: Path) -> str:
+    """The full version from the runtime's `release` file; the major one where there is no such file."""
+    release = home / "release"
+    if release.exists():
+        version = re.search(r'^JAVA_VERSION="(.+)"', release.read_text(encoding="utf-8"), re.MULTILINE)
+        if version:
+            return version.group(1)
+    return str(inspect(home / "bin" / "java").version)
+
+
+def _operating_system() -> str:
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):  # no Linux, or one without os-release
+        return platform.platform(terse=True)
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        lines = cpuinfo.read_text(encoding="utf-8").splitlines()
+        named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    else:
+        named = [_sysctl("machdep.cpu.brand_string")]
+    return next(filter(None, named), platform.machine())  # ARM's cpuinfo carries no name
+
+
+def _sysctl(name: str) -> str:
+    try:
+        return subprocess.run(["sysctl", "-n", name], capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""

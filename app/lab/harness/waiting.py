@@ -1,0 +1,61 @@
+"""Waiting for what programs of ours bring about, no longer than they live. Knows neither Kafka nor Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from operator import not_
+
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from fraud_filter.errors import FraudFilterError
+from lab.harness.processes import Child
+
+#: Seconds between two looks.
+_TICK_S = 0.1
+
+
+class TooLateError(FraudFilterError):
+    """What was waited for did not come in time."""
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float, otherwise: str, programs: Sequence[Child]) -> None:
+    """Waits until `condition` holds, while all `programs` run.
+
+    Args:
+        timeout_s: the longest wait, in seconds.
+        otherwise: the message of a wait in vain, without the time: "nothing was flagged".
+
+    Raises:
+        TooLateError: the condition did not hold in time.
+        FraudFilterError: one of the programs ended; its last lines are in the message.
+    """
+
+    def look() -> bool:
+        if condition():
+            return True
+        _raise_if_dead(programs)
+        return False
+
+    looking = Retrying(retry=retry_if_result(not_), wait=wait_fixed(_TICK_S), stop=stop_after_delay(timeout_s))
+    try:
+        looking(look)
+    except RetryError:
+        raise TooLateError(f"{otherwise} within {timeout_s:g} s") from None
+
+
+def let_pass(seconds: float, programs: Sequence[Child]) -> None:
+    """Lets `seconds` pass, while all `programs` run.
+
+    Raises:
+        FraudFilterError: one of the programs ended; its last lines are in the message.
+    """
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        time.sleep(min(left, _TICK_S))
+        _raise_if_dead(programs)
+
+
+def _raise_if_dead(programs: Sequence[Child]) -> None:
+    for program in programs:
+        program.raise_if_dead()

@@ -1,0 +1,167 @@
+"""Runs the changes, one after the other on one checkpoint while payments keep coming, and audits after each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fraud_filter.audit.result import AuditResult
+from fraud_filter.audit.run import audit
+from fraud_filter.config import ModeName, Settings
+from fraud_filter.errors import FraudFilterError
+from fraud_filter.kafka.input_topic import InputTopic
+from fraud_filter.probe.probe import Probe
+from lab.harness.processes import Child
+from lab.harness.waiting import let_pass, wait_until
+from lab.harness.workspace import Workspace
+from lab.transitions.filter_run import FilterRun
+from lab.transitions.result import StopKind, Transition
+from lab.transitions.route import Change
+
+#: Deadlines in seconds: Spark's start takes about 10 s on 2 idle cores.
+_START_S = 240
+_DRAIN_S = 90
+_SETTLE_S = 1.0
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What all changes share."""
+
+    settings: Settings
+    workspace: Workspace
+    java_home: Path
+    probe: Probe
+    topic: InputTopic
+    others: Sequence[Child]
+    seconds: float
+    say: Say
+
+
+class Leg:
+    """A checkpoint and the modes that run on it in turn; audited from its first payment on."""
+
+    def __init__(self, scene: Scene, number: int, mode: ModeName) -> None:
+        """Starts `mode` on an empty checkpoint; returns when it has read all that came in meanwhile."""
+        self._scene = scene
+        self._name = f"leg-{number}"
+        self._runs = 0
+        self._start = scene.topic.end_offsets()
+        self._before = (0, 0, 0)
+        self.filter = self._run(mode)
+        try:
+            self._reach(scene.topic.end_offsets(), _START_S)
+        except BaseException:
+            self.stop()
+            raise
+
+    def change(self, mode: ModeName, stop: StopKind) -> Transition:
+        """Lets it run, stops it, starts `mode`, lets that run, and audits.
+
+        Raises:
+            FraudFilterError: the new mode decides nothing in time, or a program ended.
+        """
+        scene, old = self._scene, self.filter.mode
+        self._load()
+        began = time.monotonic()
+        code = self.filter.stop(stop)
+        if stop == "clean" and code != 0:
+            raise FraudFilterError(f"{self.filter.child.name} did not stop cleanly: exit code {code}")
+        stopped_at = scene.topic.end_offsets()
+        self.filter = self._run(mode)
+        self._reach(stopped_at, _START_S)
+        took = time.monotonic() - began
+        self._load()
+        end = scene.topic.end_offsets()
+        scene.topic.mark_end()
+        self._reach(end, _DRAIN_S)
+        found = audit(scene.settings, start=self._start, end=end, settle_s=_SETTLE_S)
+        lost, duplicated, unexpected = self._difference(found)
+        return Transition(old, mode, stop, self.filter.how, lost, duplicated, unexpected, round(took, 1))
+
+    def recover(self) -> float:
+        """Lets it run and kills Spark's Java: seconds until a payment that came after that was decided.
+
+        What that lost or repeated counts for the next change.
+
+        Raises:
+            FraudFilterError: no decision comes in time, or a program ended.
+        """
+        self._load()
+        began = time.monotonic()
+        self.filter.kill_java()
+        self._reach(self._scene.topic.end_offsets(), _START_S)
+        return round(time.monotonic() - began, 1)
+
+    def stop(self) -> None:
+        """Ends the running mode."""
+        self.filter.stop("clean")
+
+    def _run(self, mode: ModeName) -> FilterRun:
+        self._runs += 1
+        scene = self._scene
+        name = f"{self._name}-{self._runs:02}-{mode}"
+        run = FilterRun(scene.settings, mode, self._name, self._start, scene.workspace, name, scene.java_home)
+        run.child.start()
+        return run
+
+    def _load(self) -> None:
+        let_pass(self._scene.seconds, self._programs)
+
+    def _reach(self, offsets: dict[int, int], timeout_s: float) -> None:
+        """Waits until a decision about a payment at or after `offsets` has come out of each partition."""
+        late = f"{self.filter.child.name} did not decide all payments"
+        wait_until(lambda: self._scene.probe.has_passed(offsets), timeout_s, late, self._programs)
+
+    @property
+    def _programs(self) -> tuple[Child, ...]:
+        return (*self._scene.others, self.filter.child)
+
+    def _difference(self, found: AuditResult) -> tuple[int, int, int]:
+        """What this change added to the counts of the leg."""
+        now = (found.lost, found.duplicated, found.unexpected)
+        lost, duplicated, unexpected = (new - old for new, old in zip(now, self._before, strict=True))
+        self._before = now
+        return lost, duplicated, unexpected
+
+
+def run_changes(scene: Scene, changes: Sequence[Change], stops: Sequence[StopKind]) -> list[Transition]:
+    """All changes, with each kind of stop. A change that fails is part of the result, and a new leg begins after it."""
+    results: list[Transition] = []
+    leg: Leg | None = None
+    legs = 0
+    with ExitStack() as ending:
+        for stop in stops:
+            for old, new in changes:
+                try:
+                    if leg is None or leg.filter.mode != old:
+                        if leg:
+                            leg.stop()
+                        legs += 1
+                        scene.say(f"{old}: starting on an empty checkpoint")
+                        leg = None
+                        leg = Leg(scene, legs, old)
+                        ending.callback(leg.stop)
+                    result = leg.change(new, stop)
+                except FraudFilterError as error:
+                    result = Transition(old, new, stop, error=str(error))
+                    if leg:
+                        leg.stop()
+                        result = replace(result, how=leg.filter.how)
+                    leg = None
+                results.append(result)
+                scene.say(describe(result))
+    return results
+
+
+def describe(one: Transition) -> str:
+    """A change in a line."""
+    head = f"{one.old} to {one.new} ({one.stop} stop)"
+    if one.error:
+        return f"{head}: {one.error}"
+    return f"{head}: {one.lost} lost, {one.duplicated} duplicated, {one.seconds:g} s, {one.how}"

@@ -1,0 +1,279 @@
+"""The secure stack as it is written down, and how it is turned on and off."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from fraud_filter import config
+from fraud_filter.compose import env_file, secrets, security
+from fraud_filter.compose.addresses import addresses, find_prometheus
+from fraud_filter.compose.stack import Stack
+from fraud_filter.errors import UsageError
+from fraud_filter.home import HOME
+from fraud_filter.kafka.access import load_users
+
+
+class _ComposeLoader(yaml.SafeLoader):
+    """Reads `!reset` as what is written behind it."""
+
+
+_ComposeLoader.add_constructor("!reset", lambda _, __: None)
+
+BASE: dict[str, Any] = yaml.safe_load(env_file.COMPOSE_FILE.read_text())["services"]
+SECURE: dict[str, Any] = yaml.load(env_file.SECURE_FILE.read_text(), _ComposeLoader)  # noqa: S506 - a SafeLoader
+SERVICES: dict[str, Any] = SECURE["services"]
+PROPERTIES = dict(
+    line.split("=", 1) for line in (HOME / "kafka/secure.properties").read_text().splitlines() if re.match(r"\w", line)
+)
+_CA = secrets.CA
+#: What each service is given, and nothing else.
+GIVEN = {
+    "kafka": {_CA, "kafka-broker.pem"},
+    "kafka-access": {
+        *(_CA, "kafka-admin.crt", "kafka-admin.key"),
+        *("kafka-filter", "kafka-generator", "kafka-probe", "kafka-operator"),
+    },
+    "kafka-init": {_CA, "kafka-admin.crt", "kafka-admin.key"},
+    "spark-master": {"spark-secret", "spark-ui-key", "spark-ui-token"},
+    # No key: what checks a token can sign one.
+    "spark-worker": {"spark-secret", "spark-ui-token", _CA, "kafka-filter"},
+    "fraud-filter": {"spark-secret", _CA, "kafka-filter"},
+    "probe": {_CA, "kafka-probe"},
+    "generator": {_CA, "kafka-generator"},
+    "prometheus": {"prometheus-web.yml", "prometheus-password", "prometheus.pem", _CA},
+    "grafana": {"grafana-password", "grafana.pem", "prometheus-password", _CA},
+}
+
+
+def given(service: str) -> set[str]:
+    return {secret if isinstance(secret, str) else secret["source"] for secret in SERVICES[service]["secrets"]}
+
+
+def test_it_changes_every_service_and_adds_one() -> None:
+    assert set(SERVICES) == {*BASE, "kafka-access"} == set(GIVEN)
+
+
+@pytest.mark.parametrize("service", GIVEN)
+def test_each_service_gets_the_secrets_that_it_needs(service: str) -> None:
+    assert given(service) == GIVEN[service]
+    assert SERVICES[service]["labels"] == {"fraud-filter.secrets": "${SECRETS_VERSION:?see docs/operations.md}"}
+
+
+def test_every_secret_is_a_file_that_is_made() -> None:
+    assert set(SECURE["secrets"]) == set(secrets.FILES)
+    for name, source in SECURE["secrets"].items():
+        assert source == {"file": f"${{SECRETS_DIR:?see docs/operations.md}}/{name}"}
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_no_secret_is_in_the_environment(service: str) -> None:
+    environment = SERVICES[service].get("environment", {})
+    for name, value in environment.items():
+        if re.search("SECRET|PASSWORD|KEY", name):
+            assert value == "" or value.removeprefix("/run/secrets/") in GIVEN[service], name
+    emptied = {name for name in BASE.get(service, {}).get("environment", {}) if name in env_file.SECRETS}
+    assert all(environment[name] == "" for name in emptied)
+
+
+def test_the_added_service_is_locked_down_as_the_others() -> None:
+    service = SERVICES["kafka-access"]
+    for name in ("cap_drop", "security_opt", "read_only", "init", "logging", "restart", "pull_policy", "image"):
+        assert service[name] == BASE["kafka-init"][name], name
+    for name in ("mem_limit", "cpus", "pids_limit", "networks"):
+        assert service[name] == BASE["kafka-init"][name], name
+
+
+def test_who_is_not_declared_is_removed_at_each_start() -> None:
+    assert SERVICES["kafka-access"]["command"] == ["fraud-filter", "access", "--only-declared"]
+
+
+def test_each_client_of_kafka_is_a_user_of_its_own() -> None:
+    users = {user.name for user in load_users(config.Settings(_env_file=None))}  # type: ignore[call-arg]
+    named = {}
+    for service in ("fraud-filter", "probe", "generator"):
+        environment = SERVICES[service]["environment"]
+        named[service] = environment["FRAUD_KAFKA_SASL_USERNAME"]
+        assert environment["FRAUD_KAFKA_SASL_PASSWORD_FILE"] == f"/run/secrets/{named[service]}"
+        assert environment["FRAUD_KAFKA_SECURITY_PROTOCOL"] == "SASL_SSL"
+    assert len(set(named.values())) == len(named)
+    assert {*named.values(), secrets.OPERATOR} == users
+
+
+def test_the_settings_that_it_gives_are_the_program_s() -> None:
+    known = {config.env_name(name) for name in config.Settings.model_fields}
+    used = {name for service in SERVICES.values() for name in service.get("environment", {})}
+    assert {name for name in used if name.startswith("FRAUD_")} <= known
+
+
+def test_the_broker_lets_nobody_in_without_a_login_and_gives_no_right_by_itself() -> None:
+    protocols = dict(pair.split(":") for pair in PROPERTIES["listener.security.protocol.map"].split(","))
+    assert protocols == {"CLIENT": "SASL_SSL", "HOST": "SASL_SSL", "BROKER": "SSL", "CONTROLLER": "SSL"}
+    for name, protocol in protocols.items():
+        if protocol == "SSL":
+            assert PROPERTIES[f"listener.name.{name.lower()}.ssl.client.auth"] == "required"
+    assert PROPERTIES["authorizer.class.name"] == "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    assert PROPERTIES["allow.everyone.if.no.acl.found"] == "false"
+    assert PROPERTIES["super.users"] == "User:kafka;User:admin"
+
+
+def test_grafana_s_data_source_differs_by_its_login_and_tls_only() -> None:
+    plain, secured = (
+        yaml.safe_load((HOME / "monitoring/grafana" / path).read_text())["datasources"][0]
+        for path in ("provisioning/datasources/prometheus.yml", "secure.yml")
+    )
+    hidden = secured.pop("secureJsonData")
+    assert hidden.pop("tlsCACert") == f"$__file{{/run/secrets/{_CA}}}"
+    assert secured["jsonData"].pop("tlsAuthWithCACert") is True
+    assert secured.pop("url") == plain.pop("url").replace("http://", "https://")
+    password = hidden["basicAuthPassword"]
+    assert (secured.pop("basicAuth"), secured.pop("basicAuthUser")) == (True, secrets.PROMETHEUS_USER)
+    assert password == f"$__file{{/run/secrets/{secrets.PROMETHEUS_PASSWORD}}}"
+    assert secured == plain
+
+
+def test_prometheus_differs_by_tls_and_a_password() -> None:
+    """Its own files take the places of those that the image has; what they name is there."""
+    prometheus = HOME / "monitoring/prometheus"
+    service, plain = SERVICES["prometheus"], BASE["prometheus"]
+    assert service["command"] == [word.replace("http:", "https:") for word in plain["command"]]
+    own = [line.split(":") for line in service["volumes"]]
+    assert [(source, target) for source, target, _ in own] == [
+        (f"./monitoring/prometheus/secure/{name}", f"/etc/prometheus/{name}") for name in ("itself.yml", "promtool.yml")
+    ]
+    (job,) = yaml.safe_load((prometheus / "itself.yml").read_text())["scrape_configs"]
+    (secured,) = yaml.safe_load((prometheus / "secure/itself.yml").read_text())["scrape_configs"]
+    client = yaml.safe_load((prometheus / "secure/promtool.yml").read_text())
+    assert secured == {**job, "scheme": "https", **client}
+    named = {client["tls_config"]["ca_file"], client["basic_auth"]["password_file"]}
+    assert {path.removeprefix("/run/secrets/") for path in named} <= GIVEN["prometheus"]
+
+
+def test_prometheus_takes_these_files(promtool: str, tmp_path: Path) -> None:
+    secrets.make(tmp_path / ".secrets")
+
+    def placed(file: Path) -> Path:
+        target = tmp_path / file.name
+        target.write_text(file.read_text().replace("/run/secrets", str(tmp_path / ".secrets")))
+        return target
+
+    for name in ("prometheus.yml", "secure/itself.yml"):
+        placed(HOME / "monitoring/prometheus" / name)
+    shutil.copytree(HOME / "monitoring/prometheus/rules", tmp_path / "rules")
+    web = placed(tmp_path / ".secrets/prometheus-web.yml")
+    for words in (
+        ["check", "config", "--lint=all", "--lint-fatal", str(tmp_path / "prometheus.yml")],
+        ["check", "web-config", str(web)],
+    ):
+        done = subprocess.run([promtool, *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_grafana_serves_with_its_certificate() -> None:
+    environment = SERVICES["grafana"]["environment"]
+    assert environment["GF_SERVER_PROTOCOL"] == "https"
+    assert {environment[f"GF_SERVER_CERT_{what}"] for what in ("FILE", "KEY")} == {"/run/secrets/grafana.pem"}
+    assert SERVICES["grafana"]["healthcheck"]["test"][-1].startswith("https://")
+
+
+# -- on and off
+
+
+@pytest.fixture
+def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
+    for name in ("COMPOSE_FILE", "SECRETS_DIR", "PROMETHEUS_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    env = tmp_path / ".env"
+    env_file.make(env)
+    return Stack(cast(Any, None), env, env_file.read(env))
+
+
+def test_on_writes_how_programs_here_get_in_and_off_takes_it_away(stack: Stack, tmp_path: Path) -> None:
+    before = stack.env.read_text()
+    security.switch(stack, secure=True)
+    security.prepare(stack)
+    assert stack.secure
+    assert stack.env.stat().st_mode & 0o077 == 0
+    settings = config.load(env_file=stack.env)
+    assert settings.kafka_security_protocol == "SASL_SSL"
+    assert Path(settings.kafka_sasl_password_file) == tmp_path / ".secrets" / secrets.OPERATOR
+    env_file.require(stack.env, stack.values)
+    assert [word for word in stack.command("up") if word.endswith(".yml")] == [
+        str(env_file.COMPOSE_FILE),
+        str(env_file.SECURE_FILE),
+    ]
+    assert not any(
+        (tmp_path / ".secrets" / name).read_text().strip() in stack.env.read_text() for name in secrets.FILES
+    )
+
+    security.switch(stack, secure=False)
+    kept = f"SECRETS_DIR={tmp_path / '.secrets'}\n"  # a later one finds them again
+    assert stack.env.read_text() == before + kept
+    assert not stack.secure
+    assert config.load(env_file=stack.env).kafka_security_protocol == "PLAINTEXT"
+
+
+def test_a_second_time_changes_nothing(stack: Stack) -> None:
+    security.switch(stack, secure=True)
+    security.prepare(stack)
+    before = stack.env.read_text()
+    security.switch(stack, secure=True)
+    security.prepare(stack)
+    assert stack.env.read_text() == before
+
+
+def test_the_other_stack_needs_no_secrets(stack: Stack, tmp_path: Path) -> None:
+    security.prepare(stack)
+    assert [path.name for path in tmp_path.iterdir()] == [".env"]
+
+
+def test_a_missing_compose_file_is_named(stack: Stack) -> None:
+    stack.change("COMPOSE_FILE", "docker-compose.yml:other.yml")
+    with pytest.raises(UsageError, match=r"COMPOSE_FILE: there is no .*other\.yml"):
+        _ = stack.secure
+
+
+def test_prometheus_is_asked_with_its_password_which_is_not_shown(stack: Stack) -> None:
+    plain = find_prometheus(stack.env).address
+    security.switch(stack, secure=True)
+    security.prepare(stack)
+    password = (Path(stack.value("SECRETS_DIR")) / secrets.PROMETHEUS_PASSWORD).read_text()
+    secured = find_prometheus(stack.env)
+    assert secured.address == plain.replace("http:", "https:")
+    assert password not in secured.address
+    assert secured._login == (secrets.PROMETHEUS_USER, password)
+    assert secured._verify == str(Path(stack.value("SECRETS_DIR")) / _CA)
+
+
+def test_only_what_is_published_is_shown(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Stack, "states", lambda _: [])
+    security.switch(stack, secure=True)
+    security.prepare(stack)
+    assert [name for name, _ in addresses(stack)] == ["Kafka", "Prometheus", "passwords"]
+
+
+@pytest.mark.usefixtures("compose")
+def test_compose_makes_one_of_both_files(stack: Stack) -> None:
+    security.switch(stack, secure=True)
+    security.prepare(stack)
+    known = {*stack.values, "COMPOSE_FILE"}
+    clean = {name: value for name, value in os.environ.items() if name not in known}
+    command = stack.command("--profile", "grafana", "config", "--format", "json")
+    done = subprocess.run(command, env=clean, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    services = json.loads(done.stdout)["services"]
+    assert set(services) == set(SERVICES)
+    assert {name for name, service in services.items() if service.get("ports")} == {"kafka", "prometheus", "grafana"}
+    for name in env_file.SECRETS:
+        assert stack.values[name] not in done.stdout
+    assert set(services["kafka-init"]["depends_on"]) == {"kafka", "kafka-access"}
+    sources = [volume["source"] for volume in services["grafana"]["volumes"] if volume["type"] == "bind"]
+    assert str(HOME / "monitoring/grafana/secure.yml") in sources

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pydantic import SecretStr
+
+from fraud_filter import config
+from fraud_filter.cli.main import cli
+from fraud_filter.config import setting_names
+from fraud_filter.errors import UsageError
+from fraud_filter.home import HOME
+
+
+@pytest.fixture(autouse=True)
+def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No `.env` of the developer's, and none of the settings in the environment."""
+    monkeypatch.chdir(tmp_path)
+    for name in config.Settings.model_fields:
+        monkeypatch.delenv(config.env_name(name), raising=False)
+
+
+def test_the_command_line_wins_over_the_environment_and_that_over_the_env_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAUD_ENV_FILE", str(tmp_path / ".env"))
+    (tmp_path / ".env").write_text("FRAUD_MODE=continuous\nFRAUD_QUERY_NAME=from-file\nFRAUD_LINGER_MS=7\n")
+    monkeypatch.setenv("FRAUD_QUERY_NAME", "from-environment")
+    monkeypatch.setenv("FRAUD_LINGER_MS", "8")
+    settings = config.load({"linger_ms": "9"})
+    assert (settings.mode, settings.query_name, settings.linger_ms) == ("continuous", "from-environment", 9)
+
+
+def test_names_without_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "kafka:9092")
+    monkeypatch.setenv("SPARK_MASTER", "spark://master:7077")
+    settings = config.load()
+    assert settings.kafka_bootstrap_servers == "kafka:9092"
+    assert settings.spark_master == "spark://master:7077"
+    assert config.env_name("spark_master") == "SPARK_MASTER"
+    assert config.env_name("linger_ms") == "FRAUD_LINGER_MS"
+
+
+def test_options_given_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRAUD_SPARK_CONF", '{"spark.executor.memory": "2g"}')
+    settings = config.load({"kafka_sink_options": '{"kafka.compression.type": "lz4"}'})
+    assert settings.spark_conf == {"spark.executor.memory": "2g"}
+    assert settings.kafka_sink_options == {"kafka.compression.type": "lz4"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("mode", "turbo", "'micro-batch', 'async-progress', 'continuous' or 'real-time'"),
+        ("kafka_bootstrap_servers", "kafka", "host:port"),
+        ("input_topic", "pay ments", "letters, digits, dots"),
+        ("continuous_interval", "soon", "'5 seconds'"),
+        ("linger_ms", "-1", "greater than or equal to 0"),
+        ("linger_ms", "many", "integer"),
+        ("probe_port", "70000", "65535"),
+        ("kafka_timeout_s", "0", "greater than 0"),
+        ("kafka_isolation_level", "committed", "'read_committed' or 'read_uncommitted'"),
+    ],
+)
+def test_a_bad_value_is_named_with_setting_and_remedy(setting: str, value: str, said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        config.load({setting: value})
+    message = str(refused.value)
+    assert f"setting {setting} " in message
+    assert config.env_name(setting) in message
+    assert repr(value) in message
+    assert said in message
+    assert "\n" not in message
+
+
+def test_the_isolation_level_is_a_setting_and_no_option() -> None:
+    """The options' own text may hold secrets, and is not repeated."""
+    with pytest.raises(UsageError, match=r"setting kafka_source_options .* setting kafka_isolation_level"):
+        config.load({"kafka_source_options": '{"kafka.Isolation.level": "read_committed"}'})
+
+
+def test_json_that_is_none_names_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRAUD_SPARK_CONF", "memory=2g")
+    with pytest.raises(UsageError, match=r"spark_conf.*FRAUD_SPARK_CONF.*JSON"):
+        config.load()
+
+
+@pytest.mark.parametrize("setting", ["spark_conf", "kafka_source_options", "kafka_sink_options"])
+@pytest.mark.parametrize("text", ['{"spark.x.password": "hunter2"', '{"spark.x.password": ["hunter2"]}', '"hunter2"'])
+def test_options_that_are_refused_are_not_repeated(setting: str, text: str) -> None:
+    with pytest.raises(UsageError, match=f"setting {setting} .*the text given is not accepted") as refused:
+        config.load({setting: text})
+    assert "hunter2" not in str(refused.value)
+
+
+def test_secrets_are_masked_when_dumped() -> None:
+    settings = config.load({"kafka_sasl_password": "hunter2"})
+    assert isinstance(settings.kafka_sasl_password, SecretStr)
+    assert "hunter2" not in settings.model_dump_json()
+    assert "hunter2" not in repr(settings)
+
+
+SECRET_OPTIONS = (
+    *("spark.hadoop.fs.s3a.secret.key", "spark.hadoop.fs.s3a.access.key", "spark.ssl.keyPassword", "spark.my.Token"),
+    *("kafka.sasl.jaas.config", "kafka.ssl.keystore.key", "kafka.ssl.truststore.certificates", "sasl.jaas.config"),
+    *("kafka.ssl.key.password", "spark.authenticate.secret", "kafka.ssl.keystore.certificate.chain"),
+)
+
+
+def test_secrets_among_options_are_masked() -> None:
+    options = dict.fromkeys(SECRET_OPTIONS, "hunter2") | {"spark.executor.memory": "2g"}
+    given = {name: json.dumps(options) for name in ("spark_conf", "kafka_source_options", "kafka_sink_options")}
+    settings = config.load(given)
+    for name in given:
+        shown = settings.shown()[name]
+        assert {shown[option] for option in SECRET_OPTIONS} == {"**********"}
+        assert shown["spark.executor.memory"] == "2g"
+        assert getattr(settings, name)["spark.my.Token"] == "hunter2"
+    assert "hunter2" not in repr(settings) + str(settings)
+    assert set(settings.secret_spark_conf()) == set(SECRET_OPTIONS)
+    printed = CliRunner().invoke(cli, ["config", "--spark-conf", given["spark_conf"]])
+    assert printed.exit_code == 0
+    assert "hunter2" not in printed.output
+    assert '"spark.executor.memory": "2g"' in printed.output
+
+
+def test_ones_own_redaction_adds_to_spark_s() -> None:
+    conf = {"spark.redaction.regex": "(?i)pin[.]code", "spark.x.PIN.code": "hunter2", "spark.x.password": "hunter3"}
+    assert set(config.load({"spark_conf": json.dumps(conf)}).secret_spark_conf()) == {
+        "spark.x.PIN.code",
+        "spark.x.password",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("FRAUD_MOED", "did you mean 'FRAUD_MODE'?"),
+        ("fraud_moed", "did you mean 'FRAUD_MODE'?"),
+        ("FRAUD_CHECKPIONT", "did you mean 'FRAUD_CHECKPOINT'?"),
+        ("FRAUD_ENVFILE", "did you mean 'FRAUD_ENV_FILE'?"),
+        ("FRAUD_BOOTSTRAP_SERVERS", "did you mean 'FRAUD_KAFKA_BOOTSTRAP_SERVERS'?"),
+        ("FRAUD_QQQ", "no setting; change it"),
+    ],
+)
+def test_a_name_that_is_no_setting_is_refused_with_the_nearest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+) -> None:
+    monkeypatch.setenv("FRAUD_ENV_FILE", str(tmp_path / ".env"))
+    (tmp_path / ".env").write_text(f"FRAUD_LINGER_MS=1\n{name}=continuous\nHOME_OF_OTHERS=x\n")
+    with pytest.raises(UsageError) as refused:
+        config.load()
+    assert str(refused.value).startswith(f"{name} in {tmp_path}/.env is no setting")
+    assert said in str(refused.value)
+    (tmp_path / ".env").unlink()
+    monkeypatch.setenv(name, "")
+    with pytest.raises(UsageError, match=f"{name} in the environment is no setting") as refused:
+        config.load()
+    assert said in str(refused.value)
+
+
+def test_all_names_that_are_no_settings_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRAUD_MOED", "continuous")
+    monkeypatch.setenv("FRAUD_LINGER", "1")
+    with pytest.raises(UsageError) as refused:
+        config.load()
+    assert {line.split()[0] for line in str(refused.value).splitlines()} == {"FRAUD_MOED", "FRAUD_LINGER"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("FRAUD_TEST_PROMETHEUS", "FRAUD_TEST_BROWSER"),  # for our tests
+        "FRAUD_FILTER_PORT_9400_TCP",  # of Kubernetes, about a service fraud-filter
+        *("FRAUD_FILTER_SERVICE_HOST", "FRAUD_PROBE_SERVICE_PORT_METRICS", "FRAUD_PROBE_PORT_9401_TCP_ADDR"),
+        *("FRAUD_SPARK_MASTER", "FRAUD_KAFKA_BOOTSTRAP_SERVERS", "Fraud_Mode"),  # they are read
+    ],
+)
+def test_names_of_others_are_left_alone(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    value = {"FRAUD_KAFKA_BOOTSTRAP_SERVERS": "kafka:9092", "Fraud_Mode": "continuous"}.get(name, "x")
+    monkeypatch.setenv(name, value)
+    config.load()
+
+
+def test_every_name_of_the_compose_files_and_of_their_example_is_known() -> None:
+    names = re.findall(r"\bFRAUD_\w+", "".join(file.read_text() for file in HOME.glob("docker-compose*.yml")))
+    assert "FRAUD_FILTER_CPUS" in names
+    known = {config.env_name(name) for name in config.Settings.model_fields}
+    setting_names.check(names, "the Compose files", known, config.ENV_PREFIX)
+    assert config.load(env_file=HOME / ".env.example").mode == "continuous"

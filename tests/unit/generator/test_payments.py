@@ -1,0 +1,200 @@
+"""Made-up payments against the shipped schema and rules, evaluated by DuckDB: a path of its own."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+from collections import Counter
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+import sqlglot
+
+from fraud_filter.config import load
+from fraud_filter.errors import UsageError
+from fraud_filter.generator.malformed import Malformer
+from fraud_filter.generator.pace import Steady
+from fraud_filter.generator.payments import FIELDS, MadePayments, Shares
+from fraud_filter.generator.source import Batch
+from fraud_filter.home import HOME
+from fraud_filter.rules.ruleset import load_rules
+from fraud_filter.schema import PaymentSchema, load_schema
+
+SCHEMA = load_schema(HOME / "app/payment.ddl")
+RULES = load_rules(HOME / "app/rules.yml", SCHEMA).rules
+NOON_MS = round(datetime(2026, 3, 1, 12, tzinfo=timezone.utc).timestamp() * 1000)
+EVEN = Shares(flagged=0.5, malformed=0)
+
+
+def _source(seed: int = 1, shares: Shares = EVEN, rate: float = 100) -> MadePayments:
+    return MadePayments.for_settings(load(), Steady(rate), seed=seed, shares=shares)
+
+
+def _batches(source: MadePayments, payments: int, start_ms: int = NOON_MS) -> list[Batch]:
+    return list(itertools.islice(source.batches(start_ms), payments // 200))
+
+
+def _values(batches: list[Batch]) -> list[bytes | None]:
+    return [value for batch in batches for value in batch.values]
+
+
+def _payments(batches: list[Batch]) -> list[dict[str, Any]]:
+    return [json.loads(value or b"") for value in _values(batches)]
+
+
+def _matched(payments: list[dict[str, Any]], tmp_path: Path) -> list[set[str]]:
+    """The rules that each payment matches, by DuckDB."""
+    file = tmp_path / "payments.jsonl"
+    file.write_text("\n".join(json.dumps({"n": n} | payment) for n, payment in enumerate(payments)), encoding="utf-8")
+    matched: list[set[str]] = [set() for _ in payments]
+    with duckdb.connect() as database:
+        database.execute("SET TimeZone = 'UTC'")
+        database.execute(
+            "CREATE TABLE payment AS SELECT * FROM read_json(?, format='newline_delimited', columns={n: 'INT', "
+            "payment_id: 'TEXT', card_id: 'TEXT', amount: 'DOUBLE', merchant_category: 'TEXT', country: 'TEXT', "
+            "card_country: 'TEXT', created_at: 'TIMESTAMP'})",
+            [str(file)],
+        )
+        for rule in RULES:
+            listed = "({})".format(", ".join(f"'{id_}'" for id_ in rule.ids))
+            when = rule.when or f"{rule.column} IN {listed}"
+            predicate = sqlglot.transpile(when, read="spark", write="duckdb")[0]
+            for (number,) in database.execute(f"SELECT n FROM payment WHERE {predicate}").fetchall():  # noqa: S608
+                matched[number].add(rule.name)
+    return matched
+
+
+def test_flagged_ones_match_a_rule_and_ordinary_ones_match_none(tmp_path: Path) -> None:
+    batches = _batches(_source(), 20_000)
+    matched = _matched(_payments(batches), tmp_path)
+    flagged = [bool(flag) for batch in batches for flag in batch.flagged]  # type: ignore[union-attr]
+    assert [bool(rules) for rules in matched] == flagged
+    hits = Counter(rule for rules in matched for rule in rules)
+    assert set(hits) == {rule.name for rule in RULES}
+    assert min(hits.values()) > 300  # each rule is met often enough to be worth measuring
+
+
+def test_shares_are_kept() -> None:
+    batches = _batches(_source(shares=Shares(flagged=0.05, malformed=0.01)), 40_000)
+    flagged = np.concatenate([batch.flagged for batch in batches])
+    malformed = np.concatenate([batch.malformed for batch in batches])
+    assert flagged.mean() == pytest.approx(0.05, abs=0.005)
+    assert malformed.mean() == pytest.approx(0.01, abs=0.002)
+    assert not (flagged & malformed).any()
+
+
+def test_payments_carry_the_schema_and_their_due_time() -> None:
+    batches = _batches(_source(shares=Shares(flagged=0, malformed=0)), 2000)
+    payments = _payments(batches)
+    due_s = np.concatenate([batch.due_s for batch in batches])
+    for payment, due in zip(payments, due_s, strict=True):
+        assert tuple(payment) == FIELDS
+        assert isinstance(payment["amount"], float)
+        created = datetime.fromisoformat(payment["created_at"].replace("Z", "+00:00"))
+        assert round(created.timestamp() * 1000) == NOON_MS + int(due * 1000)
+    assert len({payment["payment_id"] for payment in payments}) == len(payments)
+    assert any(not payment["merchant"].isascii() for payment in payments)  # names as people write them
+    assert {payment["currency"] for payment in payments} == {"EUR", "GBP", "USD", "PLN", "CHF"}
+
+
+def test_night_gambling_is_at_night_and_never_in_the_future(tmp_path: Path) -> None:
+    half_past_midnight = NOON_MS - (11 * 60 + 30) * 60_000
+    payments = _payments(_batches(_source(rate=5000), 4000, start_ms=half_past_midnight))
+    latest = datetime.fromtimestamp((half_past_midnight + 1000) / 1000, timezone.utc).isoformat()
+    assert max(payment["created_at"] for payment in payments) < latest
+    matched = _matched(payments, tmp_path)
+    nightly = [payment for payment, rules in zip(payments, matched, strict=True) if "night-gambling" in rules]
+    assert len(nightly) > 100
+    assert {int(payment["created_at"][11:13]) for payment in nightly} == {0, 1, 2, 3, 4}
+
+
+def test_the_same_seed_gives_the_same_payments_but_for_the_time() -> None:
+    def without_time(seed: int, start_ms: int) -> list[Any]:
+        shares = Shares(flagged=0.1, malformed=0)
+        return [
+            {name: value for name, value in payment.items() if name != "created_at"}
+            for payment in _payments(_batches(_source(seed, shares), 2000, start_ms))
+        ]
+
+    first = without_time(7, NOON_MS)
+    assert first == without_time(7, NOON_MS + 5 * 3_600_123)
+    assert first != without_time(8, NOON_MS)
+
+
+def test_one_source_gives_the_same_payments_again() -> None:
+    source = _source(shares=Shares(flagged=0.1, malformed=0.1))
+    assert _values(_batches(source, 1000)) == _values(_batches(source, 1000))
+
+
+def test_a_card_is_the_key_and_cards_are_skewed_but_none_dominates() -> None:
+    batches = _batches(_source(shares=Shares(flagged=0, malformed=0)), 40_000)
+    keys = [key for batch in batches for key in batch.keys]
+    assert [payment["card_id"].encode() for payment in _payments(batches)] == keys
+    uses = Counter(keys).most_common()
+    assert sum(count for _, count in uses[: len(uses) // 10]) > 0.2 * len(keys)
+    assert uses[0][1] < 0.005 * len(keys)
+
+
+def _is_valid(value: bytes | None, schema: PaymentSchema) -> bool:
+    """What the filter accepts: an object with all required fields, each of its type."""
+    try:
+        payment = json.loads((value or b"").decode("utf-8"))
+        if not isinstance(payment, dict) or any(payment.get(name) is None for name in schema.required):
+            return False
+        datetime.fromisoformat(payment["created_at"].replace("Z", "+00:00"))
+        float(payment["amount"])
+    except ValueError:
+        return False
+    return True
+
+
+def test_malformed_ones_are_never_valid_and_all_others_are() -> None:
+    batches = _batches(_source(shares=Shares(flagged=0.05, malformed=0.5)), 10_000)
+    malformed = [bool(flag) for batch in batches for flag in batch.malformed]
+    assert [not _is_valid(value, SCHEMA) for value in _values(batches)] == malformed
+    spoilt = {value for value, bad in zip(_values(batches), malformed, strict=True) if bad}
+    assert {None, b"", b"42", b"null"} < spoilt
+
+
+@functools.cache
+def _ordinary_values() -> list[bytes | None]:
+    return _values(_batches(_source(shares=Shares(flagged=0, malformed=0)), 200))
+
+
+@pytest.mark.parametrize("kind", Malformer(SCHEMA, frozenset(FIELDS)).kinds)
+def test_each_kind_of_malformed_record_is_invalid(kind: str) -> None:
+    spoil = Malformer(SCHEMA, frozenset(FIELDS)).kinds[kind]
+    rng = np.random.default_rng(1)
+    for value in _ordinary_values():
+        assert _is_valid(value, SCHEMA)
+        assert not _is_valid(spoil(value or b"", rng), SCHEMA)
+
+
+def test_without_block_lists_no_payment_is_made_for_them(tmp_path: Path) -> None:
+    source = MadePayments(SCHEMA, Steady(100), seed=1, shares=Shares(flagged=1, malformed=0))
+    matched = _matched(_payments(_batches(source, 2000)), tmp_path)
+    assert all(matched)
+    assert not {"isPaymentFlagged", "stolen-card"} & set().union(*matched)
+
+
+@pytest.mark.parametrize(("flagged", "malformed"), [(-0.1, 0), (1.1, 0), (float("nan"), 0), (0, 2), (0.6, 0.5)])
+def test_impossible_shares_are_refused(flagged: float, malformed: float) -> None:
+    with pytest.raises(UsageError, match=r"--(flagged|malformed)-share .* not accepted"):
+        Shares(flagged, malformed)
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(UsageError, match="--seed -1"):
+        _source(seed=-1)
+
+
+def test_a_required_field_that_is_not_made_up_is_refused(tmp_path: Path) -> None:
+    ddl = tmp_path / "payment.ddl"
+    ddl.write_text("payment_id STRING NOT NULL, terminal STRING NOT NULL")
+    with pytest.raises(UsageError, match=r"the field 'terminal' is required but not made up"):
+        MadePayments(load_schema(ddl), Steady(1), seed=1)

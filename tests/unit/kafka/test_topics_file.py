@@ -1,0 +1,69 @@
+"""The topics file, without a broker."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from fraud_filter.config import Settings, load
+from fraud_filter.errors import UsageError
+from fraud_filter.kafka.topics import create_topics, load_topics
+
+
+def test_the_shipped_topics_stamp_records_on_arrival() -> None:
+    topics = load_topics(load())
+    assert [topic.name for topic in topics] == ["payments", "payments.flagged", "payments.rejected"]
+    assert all(topic.config["message.timestamp.type"] == "LogAppendTime" for topic in topics)
+
+
+def test_names_come_from_the_settings_and_partitions_from_the_caller() -> None:
+    settings = load({"input_topic": "in", "flagged_topic": "out", "rejected_topic": "bad"})
+    topics = load_topics(settings, partitions=8)
+    assert [(topic.name, topic.partitions) for topic in topics] == [("in", 8), ("out", 8), ("bad", 1)]
+
+
+def test_values_are_what_kafka_takes(tmp_path: Path) -> None:
+    file = tmp_path / "topics.yml"
+    file.write_text("topics: [{name: other, partitions: 3, config: {retention.ms: 5, preallocate: true}}]")
+    [topic] = load_topics(load(), file)
+    assert (topic.name, topic.partitions, topic.replication_factor) == ("other", 3, 1)
+    assert topic.config == {"retention.ms": "5", "preallocate": "true"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("topics: [", "can't be read"),
+        ("nope: 1", "topics: "),
+        ("topics: []", "topics: []"),
+        ("topics: [{name: a, partitions: 0}]", "topics.0.partitions: 0 is not accepted"),
+        ("topics: [{name: a}]", "topics.0.partitions"),
+        ("topics: [{name: a, partitions: 1, config: nope}]", "topics.0.config: 'nope' is not accepted"),
+        ("topics: [{name: a, partitions: 1, retention: 5}]", "topics.0.retention"),
+    ],
+)
+def test_malformed_files_are_refused(text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "topics.yml"
+    file.write_text(text)
+    with pytest.raises(UsageError) as refused:
+        load_topics(load(), file)
+    assert f"topics file {file}" in str(refused.value)
+    assert said in str(refused.value)
+
+
+def test_one_name_for_two_topics_is_refused() -> None:
+    with pytest.raises(UsageError, match="topic 'payments' is named twice"):
+        load_topics(load({"flagged_topic": "payments"}))
+
+
+def _unreachable(timeout_s: float) -> Settings:
+    return load({"kafka_bootstrap_servers": "127.0.0.1:1", "kafka_timeout_s": timeout_s})
+
+
+def test_an_unreachable_broker_is_named_in_time() -> None:
+    began = time.monotonic()
+    with pytest.raises(UsageError, match=r"KAFKA_BOOTSTRAP_SERVERS.*'127.0.0.1:1' within 1 s"):
+        create_topics(_unreachable(1))
+    assert time.monotonic() - began < 10

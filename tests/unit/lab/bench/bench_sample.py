@@ -1,0 +1,66 @@
+"""Sample results for the tests of the bench's report: made up with a seed, never measured."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+from fraud_filter.metrics.latency import Second
+from lab.bench.plan import BenchPlan
+from lab.bench.results.percentiles import counted, summarise
+from lab.bench.results.report import BenchReport
+from lab.bench.results.result import RateResult, StartResult
+from lab.harness.machine import describe_machine, describe_versions
+
+#: contender -> median in ms.
+MEDIANS = {"micro-batch": 400.0, "real-time": 2.6, "floor": 2.0}
+ROUNDS = 3
+
+
+def sample_rate(name: str, rate: float, seed: int, **changes: object) -> RateResult:
+    """One rate of one round of a contender; `changes` replace single fields."""
+    draw = random.Random(f"{name} {rate} {seed}")
+    median = MEDIANS[name] * (1 + seed / 100)
+    counts = counted([int(median * draw.lognormvariate(0, 0.3) + draw.random()) for _ in range(1000)])
+    figures = summarise(counts)
+    result = RateResult(
+        rate=rate,
+        kept_rate=rate * 0.997,
+        payments=2000,
+        decisions=1000,
+        append=figures,
+        due=figures,
+        append_ms=counts,
+        due_us_hdr="HISTFAAAA",
+        timeline=tuple(Second(second, 50, median, 3 * median) for second in range(1, 21)),
+        cpu_s={"contender": 4.0, "broker": 1.0, "generator": 0.5},
+        rss_mib=500.0,
+        lag=1,
+        behind_s=0.1,
+        lost=0,
+        duplicated=0,
+        unexpected=0,
+    )
+    return replace(result, **changes)  # type: ignore[arg-type]
+
+
+def sample_starts() -> list[StartResult]:
+    """Three rounds of three contenders at two rates."""
+    return [
+        StartResult(name, number, tuple(sample_rate(name, rate, number) for rate in (100, 1000)), 9.5, 400.0)
+        for number in range(1, ROUNDS + 1)
+        for name in MEDIANS
+    ]
+
+
+def sample_report(output: Path = Path(), starts: list[StartResult] | None = None) -> BenchReport:
+    """A report of the sample starts."""
+    return BenchReport(
+        plan=BenchPlan(contenders=tuple(MEDIANS), rates=(100, 1000), rounds=ROUNDS, output=output),
+        starts=sample_starts() if starts is None else starts,
+        versions=describe_versions(kafka="4.1.1", java="17.0.15"),
+        machine=describe_machine(),
+        settings={"rates": "100, 1000", "warmup_s": 12},
+        took_s=1234.56,
+    )

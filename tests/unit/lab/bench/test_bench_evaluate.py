@@ -1,0 +1,72 @@
+"""From payments to figures: which payments count, what a backlog is, and from where latency runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hdrh.histogram import HdrHistogram
+
+from lab.bench.evaluate import evaluate
+from lab.bench.plan import BenchPlan
+from lab.bench.readback import Payments
+from lab.bench.results.result import RateResult
+from lab.harness.sampler import Sampler
+
+PLAN = BenchPlan(contenders=("floor",), rates=(100,), seconds=3, settle_s=1)
+START_US = 1_790_000_000_000_000
+
+
+def payments(latency_ms: Any, late_us: int = 0, count: int = 400) -> Payments:
+    """One payment each 10 ms, every second one decided after `latency_ms` (a number, or one a payment)."""
+    due_us = START_US + np.arange(count) * 10_000
+    appended_ms = (due_us + late_us) // 1000
+    decided_ms = np.where(np.arange(count) % 2 == 0, appended_ms + latency_ms, 0)
+    return Payments(due_us, appended_ms, decided_ms)
+
+
+def figures(of: Payments) -> RateResult:
+    return evaluate(PLAN, 100, of, Sampler({}))
+
+
+def test_settling_is_left_out() -> None:
+    latency_ms = np.where(np.arange(400) < 100, 900, 4)  # the first second is slow
+    found = figures(payments(latency_ms))
+    assert (found.payments, found.decisions) == (300, 150)
+    assert found.append_ms == {4: 150}
+    assert found.append["max_ms"] == 4
+    assert [second.decisions for second in found.timeline] == [50, 50, 50]
+
+
+def test_what_was_due_after_the_measured_seconds_is_left_out() -> None:
+    found = figures(payments(4, count=600))
+    assert found.payments == 300
+
+
+def test_latency_from_the_due_time_has_what_the_payment_was_held_up() -> None:
+    found = figures(payments(4, late_us=250_000))
+    assert found.append["p50_ms"] == pytest.approx(4, abs=0.5)
+    assert found.due["p50_ms"] == pytest.approx(254.5, rel=0.01)
+    assert HdrHistogram.decode(found.due_us_hdr).get_total_count() == 150
+
+
+def test_a_backlog_is_what_is_decided_after_the_last_payment() -> None:
+    found = figures(payments(5_000))
+    assert found.lag == 200
+    assert found.behind_s == pytest.approx(4.99, abs=0.01)
+    assert not found.keeps_up
+    assert figures(payments(4)).keeps_up
+
+
+def test_the_kept_rate_is_that_of_the_input_topic() -> None:
+    assert figures(payments(4)).kept_rate == pytest.approx(100, rel=0.01)
+
+
+def test_without_decisions_nothing_is_measured() -> None:
+    silent = payments(4)
+    found = figures(Payments(silent.due_us, silent.appended_ms, np.zeros(400, dtype=np.int64)))
+    assert found.decisions == 0
+    assert set(found.append.values()) == set(found.due.values()) == {None}
+    assert found.due_us_hdr == ""
+    assert found.cpu_s_per_1000 is None

@@ -1,0 +1,100 @@
+"""The bench's arguments, and the order of its rounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from fraud_filter.errors import UsageError
+from fraud_filter.pages.palette import COLOURS, MARKERS
+from lab.bench.contenders import REGISTRY, available
+from lab.bench.names import CONTENDERS, RATIOS
+from lab.bench.plan import BenchPlan, parse_contenders, parse_rates
+
+
+def test_every_contender_has_a_program_a_colour_and_a_marker() -> None:
+    assert list(CONTENDERS) == list(REGISTRY) == list(COLOURS) == list(MARKERS)
+    assert {name for pair in RATIOS for name in pair} <= set(CONTENDERS)
+
+
+def test_each_round_begins_with_another_contender() -> None:
+    plan = BenchPlan(contenders=("floor", "real-time", "flink"))
+    assert [plan.order(number) for number in (1, 2, 3, 4)] == [
+        ("floor", "real-time", "flink"),
+        ("real-time", "flink", "floor"),
+        ("flink", "floor", "real-time"),
+        ("floor", "real-time", "flink"),
+    ]
+
+
+def test_the_lowest_rate_is_measured_longest() -> None:
+    plan = BenchPlan(contenders=("floor",), rates=(100, 1000), seconds=30)
+    assert (plan.seconds_at(100), plan.seconds_at(1000)) == (30, 10)
+    short = replace(plan, seconds=6)
+    assert (short.seconds_at(100), short.seconds_at(1000)) == (6, 6)
+
+
+def test_a_contender_runs_at_the_rates_that_it_is_meant_for() -> None:
+    plan = BenchPlan(contenders=("floor",), rates=(100, 1000, 5000), seconds=30).within(2000)
+    assert (plan.rates, plan.warmup_rate, plan.seconds_at(100)) == ((100, 1000), 2000, 30)
+    assert plan.within(math.inf) == plan
+
+
+def test_rates_run_in_ascending_order() -> None:
+    assert parse_rates("5000, 100,1000") == (100, 1000, 5000)
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "fast", "100,100", "nan", "inf", "2000000"])
+def test_wrong_rates_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="argument --rates"):
+        parse_rates(text)
+
+
+def test_contenders_are_taken_in_the_given_order() -> None:
+    assert available(parse_contenders("real-time, floor")) == ("real-time", "floor")
+
+
+@pytest.mark.parametrize("text", ["storm", "floor,floor"])
+def test_unknown_and_repeated_contenders_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="argument --contenders"):
+        parse_contenders(text)
+
+
+def test_without_names_all_run_that_can() -> None:
+    assert set(available(())) >= {
+        "micro-batch",
+        "async-progress",
+        "continuous",
+        "continuous-single",
+        "real-time",
+        "floor",
+    }
+
+
+def test_a_contender_that_could_run_at_no_rate_does_not_run() -> None:
+    assert "continuous-single" in available((), slowest=1000)
+    assert "continuous-single" not in available((), slowest=1001)
+    assert available(("continuous-single",), slowest=1000) == ("continuous-single",)
+    with pytest.raises(UsageError, match="'continuous-single' is for up to 1000 payments/s of each partition"):
+        available(("floor", "continuous-single"), slowest=1001)
+
+
+@pytest.mark.parametrize(
+    ("changes", "argument"),
+    [
+        ({"seconds": 0}, "--seconds"),
+        ({"seconds": 2.9}, "--seconds"),
+        ({"warmup_s": -1}, "--warmup"),
+        ({"settle_s": float("nan")}, "--settle"),
+        ({"warmup_rate": 0}, "--warmup-rate"),
+        ({"rounds": 0}, "--rounds"),
+        ({"repeats": -1}, "--repeats"),
+        ({"repeats": 11}, "--repeats"),
+        ({"partitions": 65}, "--partitions"),
+    ],
+)
+def test_wrong_numbers_are_refused_with_their_argument(changes: dict[str, float], argument: str) -> None:
+    with pytest.raises(UsageError, match=f"argument {argument}: "):
+        BenchPlan(contenders=("floor",), **changes)  # type: ignore[arg-type]

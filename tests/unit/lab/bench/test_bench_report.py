@@ -1,0 +1,131 @@
+"""The bench's report from sample results (made up, never measured): what is in it, and what it must not need."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench_sample import MEDIANS, ROUNDS, sample_rate, sample_report, sample_starts
+from fraud_filter.errors import FraudFilterError
+from lab.bench.results.report import render_html, report_data, write_report
+from lab.bench.results.result import RestartResult, StartResult
+from lab.bench.results.table import markdown_results
+
+FAILED = StartResult("floor", 1, error="the floor ended with exit code 1\n  <script>alert(1)</script>")
+
+
+def test_the_json_has_a_result_for_each_contender_and_rate() -> None:
+    data = json.loads(json.dumps(report_data(sample_report())))
+    assert [(result["mode"], result["rate"]) for result in data["results"]] == [
+        (name, rate) for name in MEDIANS for rate in (100, 1000)
+    ]
+    for result in data["results"]:
+        assert result.keys() >= {
+            "mode", "rate", "p50_ms", "p90_ms", "p99_ms", "p999_ms", "max_ms", "cpu_s_per_1000", "lost", "duplicated",
+            "unexpected", "spread_p50", "rss_mib", "lag", "due_p50_ms", "keeps_up",
+        }  # fmt: skip
+    assert data["ratios"].keys() == {"real-time/floor"}
+    assert data["ratios"]["real-time/floor"]["p50"] == pytest.approx(1.3, rel=0.05)
+    assert data["ok"] is True
+
+
+def test_the_json_has_every_round_with_its_histogram() -> None:
+    data = json.loads(json.dumps(report_data(sample_report())))
+    assert len(data["rounds"]) == len(MEDIANS) * ROUNDS
+    rate = data["rounds"][0]["rates"][0]
+    assert sum(rate["append_ms"].values()) == rate["decisions"]
+    assert rate["due_us_hdr"].startswith("HIST")
+    assert rate["cpu_s_per_1000"] == 2
+    assert len(rate["timeline"]) == 20
+
+
+def test_the_table_for_the_documentation_has_a_line_for_each_contender() -> None:
+    head, _, *lines = markdown_results(report_data(sample_report())["results"]).splitlines()
+    assert head.startswith("| contender | p50, ms at 100/s | p99, ms at 100/s | p50, ms at 1,000/s |")
+    assert [line.split(" | ")[0] for line in lines] == [f"| `{name}`" for name in MEDIANS]
+    assert {line.count(" | ") for line in lines} == {head.count(" | ")}
+    assert all(line.endswith(" | 2 | 2 | 0 |") for line in lines)
+
+
+def test_the_page_is_one_file_that_loads_nothing() -> None:
+    html = render_html(sample_report())
+    addresses = re.findall(r'(?:src|href)="([^"]*)"', html)
+    assert [address for address in addresses if not address.startswith(("#", "data:"))] == []
+    assert "<script" not in html
+    assert html.count("<svg") == 5  # two rates, throughput, cost, over time
+
+
+def test_the_page_shows_figures_ratios_and_method() -> None:
+    html = render_html(sample_report())
+    for expected in ("real-time/floor", "Audits passed", "coordinated omission", "4.1.1", "warmup (s)", *MEDIANS):
+        assert expected in html
+
+
+def test_a_failed_start_is_told_and_escaped() -> None:
+    report = sample_report(starts=[*sample_starts()[3:], FAILED])
+    html = render_html(report)
+    assert not report.ok
+    assert "round 1, floor: the floor ended with exit code 1" in html
+    assert "<script>" not in html
+    assert "Audits passed" not in html
+
+
+def test_losses_are_a_problem() -> None:
+    lossy = replace(sample_starts()[0], rates=(sample_rate("micro-batch", 100, 1, lost=3),))
+    report = sample_report(starts=[lossy, *sample_starts()[1:]])
+    assert report.problems == ["round 1, micro-batch: the audit found lost or unexpected payments"]
+
+
+def test_what_fell_behind_is_said_with_rate_and_lag() -> None:
+    late = replace(sample_starts()[0], rates=(sample_rate("micro-batch", 1000, 1, behind_s=14.2, lag=2957),))
+    assert "micro-batch fell behind at 1,000/s" in render_html(sample_report(starts=[late]))
+
+
+def test_all_files_are_written(tmp_path: Path) -> None:
+    written = write_report(sample_report(tmp_path))
+    assert [path.name for path in written] == [
+        "bench-report.html",
+        "bench-report.json",
+        "bench-percentiles-100.png",
+        "bench-percentiles-1000.png",
+        "bench-over-time.png",
+        "bench-throughput.png",
+        "bench-cost.png",
+    ]
+    for path in written[2:]:
+        width, _ = struct.unpack(">II", path.read_bytes()[16:24])
+        assert width > 1600
+
+
+def test_a_report_without_any_measurement_still_stands(tmp_path: Path) -> None:
+    written = write_report(sample_report(tmp_path, starts=[FAILED]))
+    assert len(written) == 2
+    assert "<svg" not in written[0].read_text()
+
+
+def test_a_report_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "bench-report.html").mkdir()
+    with pytest.raises(FraudFilterError, match="the report can't be written"):
+        write_report(sample_report(tmp_path))
+
+
+def test_interruptions_are_told_and_a_loss_in_one_is_a_problem() -> None:
+    clean = RestartResult("real-time", 8.1, 11.25, "micro-batch", 0, 17, 0)
+    report = replace(sample_report(), restarts=[clean])
+    assert report.ok
+    assert report_data(report)["restarts"][0]["recover_s"] == 8.1
+    assert re.search(
+        r"<td>real-time</td>\s*<td[^>]*>8.1</td>\s*<td[^>]*>11.2</td>\s*<td>micro-batch", render_html(report)
+    )
+    lossy = replace(
+        report, restarts=[clean, replace(clean, mode="continuous", lost=2), RestartResult("floor", error="no")]
+    )
+    assert lossy.problems == [
+        "restarts of continuous: the audit found lost or unexpected payments",
+        "restarts of floor: no",
+    ]

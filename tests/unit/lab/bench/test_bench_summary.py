@@ -1,0 +1,89 @@
+"""Medians of rounds, their spread, and ratios: computed by hand from a few numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench_sample import sample_rate
+from lab.bench.results.result import RateResult, StartResult
+from lab.bench.results.summary import find_limits, ratios, summarise_rounds, summarise_starts
+
+
+def start(name: str, number: int, p50_ms: float, p99_ms: float | None = None, **changes: object) -> StartResult:
+    latency = {"p50_ms": p50_ms, "p99_ms": 10 * p50_ms if p99_ms is None else p99_ms}
+    return StartResult(name, number, (sample_rate(name, 100, number, append=latency, **changes),), 10.0 + number)
+
+
+ROUNDS = [
+    start("real-time", 1, 3.0, cpu_s={"contender": 2.0}),
+    start("real-time", 2, 2.0, cpu_s={"contender": 6.0}, lost=2),
+    start("real-time", 3, 2.5, cpu_s={"contender": 4.0}, lost=1),
+    start("floor", 1, 2.0),
+    start("floor", 2, 2.0),
+    start("floor", 3, 1.0),
+]
+
+
+def test_a_result_is_the_median_of_its_rounds_and_says_how_far_they_are_apart() -> None:
+    result = summarise_rounds(ROUNDS)[0]
+    assert (result["mode"], result["rate"], result["rounds"]) == ("real-time", 100, 3)
+    assert (result["p50_ms"], result["p99_ms"]) == (2.5, 25)
+    assert result["spread_p50"] == pytest.approx(0.4)
+    assert result["cpu_s_per_1000"] == 2.0  # 4 s for 2,000 payments
+    assert result["lost"] == 3
+
+
+def test_a_ratio_is_the_median_of_the_rounds_own_ratios() -> None:
+    assert ratios(ROUNDS, 100)["real-time/floor"] == {"p50": 1.5, "p99": 1.5}  # of 1.5, 1 and 2.5
+
+
+def test_a_pair_of_which_one_did_not_run_has_no_ratio() -> None:
+    assert list(ratios(ROUNDS, 100)) == ["real-time/floor"]
+    assert ratios(ROUNDS, 1000) == {}
+
+
+def test_a_round_without_the_other_contender_is_left_out_of_the_ratio() -> None:
+    assert ratios([*ROUNDS[:3], ROUNDS[3]], 100)["real-time/floor"]["p50"] == 1.5
+
+
+def test_what_was_not_measured_is_none() -> None:
+    nothing = StartResult("real-time", 1, (RateResult(100),), error="it decided nothing")
+    result = summarise_rounds([nothing])[0]
+    assert result["p50_ms"] is None
+    assert result["lost"] is None
+    assert result["cpu_s_per_1000"] is None
+    assert summarise_starts([nothing])[0]["errors"] == ["round 1: it decided nothing"]
+    assert not nothing.ok
+
+
+def test_falling_behind_in_one_round_is_told() -> None:
+    rounds = [start("floor", 1, 2.0), start("floor", 2, 900.0, behind_s=14.0, lag=2957)]
+    assert [result["keeps_up"] for result in summarise_rounds(rounds)] == [False]
+
+
+def test_a_start_that_failed_at_a_rate_did_not_keep_it_nor_any_above() -> None:
+    rounds = [
+        StartResult("floor", number, tuple(sample_rate("floor", rate, number) for rate in rates), failed_at=failed_at)
+        for number, rates, failed_at in [(1, (100, 1000, 5000), None), (2, (100,), 1000), (3, (100, 1000, 5000), None)]
+    ]
+    results = summarise_rounds(rounds)
+    assert [(result["rate"], result["keeps_up"]) for result in results] == [(100, True), (1000, False), (5000, False)]
+    assert find_limits(results, 100) == [{"mode": "floor", "keeps_up_at": 100, "fast_at": 100}]
+
+
+def test_one_round_has_no_spread() -> None:
+    assert summarise_rounds(ROUNDS[:1])[0]["spread_p50"] is None
+
+
+def test_starts_have_the_median_time_to_the_first_decision() -> None:
+    assert [entry["first_decision_s"] for entry in summarise_starts(ROUNDS)] == [12, 12]
+
+
+def test_the_limit_is_the_highest_rate_up_to_which_all_held() -> None:
+    def at(rate: float, p99_ms: float | None, *, keeps_up: bool = True) -> dict[str, object]:
+        return {"mode": "floor", "rate": rate, "p99_ms": p99_ms, "keeps_up": keeps_up}
+
+    results = [at(5000, 90.0), at(100, 9.0), at(1000, 100.0), at(10_000, 101.0), at(20_000, 50.0, keeps_up=False)]
+    assert find_limits(results, 100) == [{"mode": "floor", "keeps_up_at": 10_000, "fast_at": 5000}]
+    assert find_limits([at(100, None)], 100) == [{"mode": "floor", "keeps_up_at": 100, "fast_at": None}]
+    assert find_limits([], 100) == []

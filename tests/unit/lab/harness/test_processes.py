@@ -1,0 +1,156 @@
+"""Child processes: real ones, that end well, badly, late or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from fraud_filter.errors import FraudFilterError
+from lab.harness.processes import Child, stop_signals
+
+soon = retry(
+    retry=retry_if_exception_type(AssertionError),
+    stop=stop_after_delay(10),
+    wait=wait_fixed(0.05),
+    reraise=True,
+)
+
+
+@soon
+def assert_log(child: Child, line: str) -> None:
+    assert line in child.tail()
+
+
+@soon
+def assert_gone(pid: int) -> None:
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def sh(tmp_path: Path, script: str, **env: str) -> Child:
+    return Child("the script", ["sh", "-c", script], log=tmp_path / "logs" / "script.log", env=env)
+
+
+def test_output_goes_to_the_log_and_the_code_is_known(tmp_path: Path) -> None:
+    child = sh(tmp_path, "echo $COLOUR; echo two >&2; echo three; exit 3", COLOUR="one")
+    assert (child.pid, child.returncode, child.is_alive) == (None, None, False)
+    assert child.tail() == []
+    child.start()
+    assert child.wait(10) == 3
+    assert child.tail() == ["one", "two", "three"]
+    assert child.tail(2) == ["two", "three"]
+    assert child.returncode == 3
+    assert not child.is_alive
+
+
+def test_death_is_told_with_the_last_lines(tmp_path: Path) -> None:
+    with sh(tmp_path, "echo it broke; exit 7") as child:
+        child.wait(10)
+        with pytest.raises(FraudFilterError, match=r"the script ended with exit code 7[^$]*it broke"):
+            child.raise_if_dead()
+
+
+def test_running_child_is_alive_until_stopped(tmp_path: Path) -> None:
+    with sh(tmp_path, "echo up; exec sleep 60") as child:
+        assert_log(child, "up")
+        child.raise_if_dead()
+        assert child.is_alive
+        assert child.wait(0.05) is None
+        pid = child.pid
+        assert pid is not None
+    assert child.returncode == -signal.SIGTERM
+    assert not psutil.pid_exists(pid)
+
+
+def test_child_that_ignores_sigterm_is_killed_in_time(tmp_path: Path) -> None:
+    child = sh(tmp_path, "trap '' TERM; echo up; while :; do sleep 0.1; done").start()
+    assert_log(child, "up")
+    started = time.monotonic()
+    assert child.stop(timeout_s=0.5) == -signal.SIGKILL
+    assert time.monotonic() - started < 5
+
+
+def test_second_interrupt_while_stopping_kills_at_once(tmp_path: Path) -> None:
+    child = sh(tmp_path, "trap '' TERM; echo up; while :; do sleep 0.1; done").start()
+    assert_log(child, "up")
+    signaller = subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -TERM {os.getpid()}"])
+    with stop_signals(), pytest.raises(KeyboardInterrupt):
+        child.stop(timeout_s=60)
+    assert child.returncode == -signal.SIGKILL
+    assert signaller.wait(10) == 0
+
+
+def test_what_the_child_started_ends_with_it(tmp_path: Path) -> None:
+    """The grandchild ignores SIGTERM and its parent's death, as a hung JVM would."""
+    script = "sh -c \"trap '' TERM; echo \\$\\$; while :; do sleep 0.1; done\" & wait"
+    child = sh(tmp_path, script).start()
+
+    @soon
+    def grandchild() -> int:
+        assert child.tail()
+        return int(child.tail()[0])
+
+    pid = grandchild()
+    child.stop(timeout_s=1)
+    assert_gone(pid)
+
+
+def test_child_has_its_own_session(tmp_path: Path) -> None:
+    """So that Ctrl-C in the terminal, which goes to the foreground group, does not reach it."""
+    with sh(tmp_path, "exec sleep 60") as child:
+        assert child.pid is not None
+        assert os.getsid(child.pid) == child.pid
+
+
+def test_program_that_does_not_exist(tmp_path: Path) -> None:
+    child = Child("the ghost", [tmp_path / "ghost"], log=tmp_path / "ghost.log")
+    with pytest.raises(FraudFilterError, match=r"the ghost can't be started: .*ghost is not an executable"):
+        child.start()
+    assert child.stop() is None
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv (util-linux) is needed")
+def test_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
+    parent = (
+        "from pathlib import Path; import sys, time\n"
+        "from lab.harness.processes import Child\n"
+        f"child = Child('sleep', ['sleep', '60'], log=Path({str(tmp_path / 'log')!r})).start()\n"
+        "sys.stdout.write(f'{child.pid}\\n'); sys.stdout.flush(); time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        assert psutil.pid_exists(pid)
+        time.sleep(0.2)  # setpriv must have set its flag
+        process.kill()
+    assert_gone(pid)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_stop_signals_interrupt_and_are_restored(number: signal.Signals) -> None:
+    inherited = signal.signal(number, signal.SIG_DFL)  # the tests themselves may run under `nohup`
+    try:
+        with pytest.raises(KeyboardInterrupt), stop_signals():
+            signal.raise_signal(number)
+        assert signal.getsignal(number) == signal.SIG_DFL
+    finally:
+        signal.signal(number, inherited)
+
+
+def test_ignored_signal_stays_ignored() -> None:
+    """`nohup` starts programs with SIGHUP ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stop_signals():
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

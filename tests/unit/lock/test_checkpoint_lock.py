@@ -1,0 +1,65 @@
+"""The lock of a checkpoint: where its file lies, and what is told when it can't be had."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fraud_filter.config import load
+from fraud_filter.errors import UsageError
+from fraud_filter.lock.group_lock import group_of
+from fraud_filter.lock.lock import NAME, checkpoint_lock
+
+
+@pytest.mark.parametrize(
+    ("location", "directory"),
+    [
+        ("/data/run#1/check?point", "/data/run#1/check?point"),
+        ("file:/data/run#1", "/data/run#1"),
+        ("file:///data/run", "/data/run"),
+        ("relative/run", "relative/run"),
+        ("s3a://bucket/run", None),
+        ("hdfs:/run", None),
+    ],
+)
+def test_a_directory_of_this_machine_is_known_by_its_location(location: str, directory: str | None) -> None:
+    found = load({"checkpoint": location}).checkpoint_directory
+    assert found == (None if directory is None else Path(directory))
+
+
+def test_a_path_on_another_default_file_system_is_none_of_this_machine() -> None:
+    conf = {"spark.hadoop.fs.defaultFS": "hdfs://names:8020"}
+    assert load({"checkpoint": "/data/run", "spark_conf": conf}).checkpoint_directory is None
+    assert load({"checkpoint": "file:/data/run", "spark_conf": conf}).checkpoint_directory == Path("/data/run")
+
+
+def test_one_checkpoint_has_one_group_however_it_is_written() -> None:
+    location = "hdfs://names:8020/data/run"
+    assert re.fullmatch("fraud-filter-lock-[0-9a-f]{32}", group_of(location))
+    assert {group_of(same) for same in ("hdfs://names/data/run", f"{location}/", "hdfs://NAMES:8020/data/run")} == {
+        group_of(location)
+    }
+    others = ("hdfs://names:8020/data/Run", "hdfs://names:9000/data/run", "s3a://names/data/run", "file:/data/run")
+    assert len({group_of(other) for other in (location, *others)}) == 5
+
+
+def test_the_lock_lies_in_the_checkpoint_and_is_held_once(tmp_path: Path) -> None:
+    folder = tmp_path / "run#1"
+    folder.mkdir()
+    settings = load({"checkpoint": str(folder)})
+    with checkpoint_lock(settings):
+        assert (folder / NAME).exists()
+        with pytest.raises(UsageError, match=r"another filter .* works on"), checkpoint_lock(settings):
+            pass
+        refused = r"argument PATH: a filter \(process \d+\) works on .*; stop it, or take another location"
+        with pytest.raises(UsageError, match=refused), checkpoint_lock(settings, "repair", named_by="argument PATH"):
+            pass
+
+
+def test_a_lock_that_can_not_be_written_is_told_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / NAME).mkdir()
+    message = r"setting checkpoint .*can't be written: Is a directory; run as the user"
+    with pytest.raises(UsageError, match=message), checkpoint_lock(load({"checkpoint": str(tmp_path)})):
+        pass

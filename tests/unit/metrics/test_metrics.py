@@ -1,0 +1,123 @@
+"""The probe's metrics: names, labels, and what exists before anything was measured."""
+
+from __future__ import annotations
+
+import math
+import socket
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from fraud_filter.errors import UsageError
+from fraud_filter.metrics.server import LATENCY_BUCKETS_S, REJECT_REASONS, MetricsServer, ProbeMetrics, Registry
+from fraud_filter.metrics.tally import Tally
+
+LABELS = {"mode": "continuous", "query": "q"}
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry()
+
+
+@pytest.fixture
+def metrics(registry: Registry) -> ProbeMetrics:
+    return ProbeMetrics(registry, mode="continuous", query="q")
+
+
+@pytest.fixture
+def server(registry: Registry) -> Iterator[MetricsServer]:
+    server = MetricsServer(registry, "127.0.0.1", 0, "probe_port")
+    yield server
+    server.stop()
+
+
+def _scrape(server: MetricsServer) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=5) as answer:
+        return str(answer.read().decode())
+
+
+def test_counters_exist_from_the_start_and_the_last_output_does_not(registry: Registry, metrics: ProbeMetrics) -> None:
+    assert metrics
+    for name in ("flagged", "duplicate", "unreadable", "negative_latency"):
+        assert registry.get_sample_value(f"fraud_filter_{name}_records_total", LABELS) == 0
+    for reason in REJECT_REASONS:
+        name = "fraud_filter_rejected_records_total"
+        assert registry.get_sample_value(name, {**LABELS, "reason": reason}) == 0
+    assert registry.get_sample_value("fraud_filter_end_to_end_latency_seconds_count", LABELS) == 0
+    assert registry.get_sample_value("fraud_filter_last_output_timestamp_seconds", LABELS) is None
+
+
+def test_latency_is_in_seconds_and_fine_around_the_fast_modes(registry: Registry, metrics: ProbeMetrics) -> None:
+    metrics.observe_latency(4)
+    name = "fraud_filter_end_to_end_latency_seconds"
+    assert registry.get_sample_value(f"{name}_sum", LABELS) == pytest.approx(0.004)
+    assert registry.get_sample_value(f"{name}_bucket", {**LABELS, "le": "0.003"}) == 0
+    assert registry.get_sample_value(f"{name}_bucket", {**LABELS, "le": "0.004"}) == 1
+    assert (LATENCY_BUCKETS_S[0], LATENCY_BUCKETS_S[-1]) == (0.001, 60.0)
+    assert list(LATENCY_BUCKETS_S) == sorted(LATENCY_BUCKETS_S)
+
+
+def test_a_reason_is_one_of_a_fixed_set(registry: Registry, metrics: ProbeMetrics) -> None:
+    metrics.count_rejected("missing-field: amount,card_id")
+    metrics.count_rejected("something else entirely")
+    metrics.count_rejected("")
+    name = "fraud_filter_rejected_records_total"
+    assert registry.get_sample_value(name, {**LABELS, "reason": "missing-field"}) == 1
+    assert registry.get_sample_value(name, {**LABELS, "reason": "other"}) == 2
+
+
+def test_the_other_counts(registry: Registry, metrics: ProbeMetrics) -> None:
+    metrics.count_flagged()
+    metrics.count_duplicate()
+    metrics.count_unreadable()
+    metrics.count_negative()
+    metrics.set_last_output(1_700_000_000_123)
+    for name in ("flagged", "duplicate", "unreadable", "negative_latency"):
+        assert registry.get_sample_value(f"fraud_filter_{name}_records_total", LABELS) == 1
+    assert registry.get_sample_value("fraud_filter_last_output_timestamp_seconds", LABELS) == 1_700_000_000.123
+
+
+def test_the_quantiles_of_an_interval_are_those_it_had(registry: Registry, metrics: ProbeMetrics) -> None:
+    name = "fraud_filter_interval_latency_seconds"
+    tally = Tally()
+    for latency_ms in range(1, 101):
+        tally.latencies.record(latency_ms)
+
+    def quantiles() -> dict[str, float | None]:
+        shares = ("0.5", "0.95", "0.99", "1")
+        return {share: registry.get_sample_value(name, {**LABELS, "quantile": share}) for share in shares}
+
+    assert set(quantiles().values()) == {None}  # no interval has ended
+    metrics.set_interval(tally.snapshot(None, {}))
+    assert quantiles() == {"0.5": 0.05, "0.95": 0.095, "0.99": 0.099, "1": 0.1}
+    tally.reset()
+    metrics.set_interval(tally.snapshot(None, {}))
+    assert all(value is not None and math.isnan(value) for value in quantiles().values())
+
+
+def test_the_endpoint_serves_the_registry(server: MetricsServer, metrics: ProbeMetrics) -> None:
+    metrics.count_flagged()
+    text = _scrape(server)
+    assert 'fraud_filter_flagged_records_total{mode="continuous",query="q"} 1.0' in text
+    assert "_created" not in text
+
+
+def test_a_port_in_use_is_a_usage_error(server: MetricsServer) -> None:
+    with pytest.raises(UsageError, match=rf"probe_port .*port {server.port} of 127.0.0.1 is in use"):
+        MetricsServer(Registry(), "127.0.0.1", server.port, "probe_port")
+
+
+def test_an_address_of_another_machine_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match=r"192\.0\.2\.1:0 can't be listened on"):
+        MetricsServer(Registry(), "192.0.2.1", 0, "probe_port")
+
+
+def test_the_port_is_free_again_after_stop() -> None:
+    server = MetricsServer(Registry(), "127.0.0.1", 0, "probe_port")
+    server.stop()
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", server.port))
+        assert other.getsockname()[1] == server.port

@@ -1,0 +1,284 @@
+"""The oracle's decisions in plain sight; `tests/embedded/test_oracle_spark.py` compares it with Spark itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fraud_filter.config import load
+from fraud_filter.errors import UsageError
+from fraud_filter.oracle import Oracle
+from fraud_filter.oracle.json_reader import java_double
+from fraud_filter.oracle.payments import PaymentReader
+from fraud_filter.oracle.times import date_days, days_from_civil, timestamp_us
+from fraud_filter.rules.ruleset import Rule, RuleSet, load_rules
+from fraud_filter.schema import Field, PaymentSchema, load_schema
+
+GOOD: dict[str, Any] = {
+    "payment_id": "p1", "card_id": "c1", "amount": 12.5, "currency": "EUR", "merchant": "Corner shop",
+    "merchant_category": "groceries", "country": "DE", "card_country": "DE",
+    "created_at": "2026-03-01T12:00:00.123456Z",
+}  # fmt: skip
+
+
+def payment(**changes: Any) -> bytes:
+    return json.dumps({name: value for name, value in {**GOOD, **changes}.items() if value is not ...}).encode()
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Oracle:
+    settings = load()
+    schema = load_schema(settings.payment_schema)
+    return Oracle(schema, load_rules(settings.rules, schema))
+
+
+def make(**types: str) -> Callable[..., Any]:
+    """A reader of one optional field, as a function from JSON text to (reason, value), both ways agreeing."""
+    schema = PaymentSchema(tuple(Field(name, kind, False) for name, kind in types.items()))
+    reader = PaymentReader(schema)
+
+    def read(text: str) -> Any:
+        reading = reader.read(text.encode())
+        assert repr(reading) == repr(reader.read_thoroughly(text.encode()))
+        return reading.reason or reading.fields[0]
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("changes", "rules"),
+    [
+        ({}, ()),
+        ({"amount": 5000}, ("large-amount",)),
+        ({"amount": 4999.99}, ()),
+        ({"amount": "NaN"}, ("large-amount",)),  # Spark: NaN is larger than any number
+        ({"amount": "Infinity"}, ("large-amount",)),
+        ({"amount": 0}, ("invalid-amount",)),
+        ({"amount": -3.5}, ("invalid-amount",)),
+        ({"merchant_category": "cash_withdrawal", "country": "FR", "amount": 300}, ("foreign-cash",)),
+        ({"merchant_category": "cash_withdrawal", "country": "FR", "card_country": ..., "amount": 300}, ()),
+        (
+            {"merchant_category": "gambling", "amount": 201, "created_at": "2026-03-01T04:59:59Z"},
+            ("night-gambling",),
+        ),
+        ({"merchant_category": "gambling", "amount": 201, "created_at": "2026-03-01T05:00:00Z"}, ()),
+        (
+            {"merchant_category": "gambling", "amount": 201, "created_at": "2026-03-01T05:30:00+01:00"},
+            ("night-gambling",),
+        ),
+        ({"payment_id": "pay-blocked-0002"}, ("isPaymentFlagged",)),
+        ({"card_id": "card-stolen-0001"}, ("stolen-card",)),
+        ({"card_id": "card-stolen-0001", "amount": 9000}, ("large-amount", "stolen-card")),
+        ({"unknown": {"field": [1, 2]}}, ()),
+    ],
+)
+def test_the_shipped_rules(shipped: Oracle, changes: dict[str, Any], rules: tuple[str, ...]) -> None:
+    (decision,) = shipped.decide([payment(**changes)])
+    assert decision.reason is None
+    assert decision.rules == rules
+    assert len(decision.fields) == 9
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "empty-record"),
+        (b"", "empty-record"),
+        (b" \n", "empty-record"),
+        (b"not json", "malformed-json"),
+        (b"[]", "malformed-json"),
+        (b"null", "malformed-json"),
+        (b'"text"', "malformed-json"),
+        (payment()[:-5], "malformed-json"),
+        (b"\xef\xbb\xbf" + payment(), "malformed-json"),
+        (payment(amount=...), "missing-field"),
+        (payment(amount=None), "missing-field"),
+        (b"{}", "missing-field"),
+        (payment(amount="12.5"), "wrong-type"),
+        (payment(amount=True), "wrong-type"),
+        (payment(created_at="yesterday"), "wrong-type"),
+        (payment(created_at=""), "wrong-type"),
+    ],
+)
+def test_rejections(shipped: Oracle, value: bytes | None, reason: str) -> None:
+    (decision,) = shipped.decide([value])
+    assert decision == (reason, (), ())
+
+
+def test_a_batch_keeps_its_order(shipped: Oracle) -> None:
+    decisions = shipped.decide([payment(amount=9000), b"broken", payment(), None, payment(amount=-1)])
+    assert [(decision.reason, decision.rules) for decision in decisions] == [
+        (None, ("large-amount",)), ("malformed-json", ()), (None, ()), ("empty-record", ()),
+        (None, ("invalid-amount",)),
+    ]  # fmt: skip
+    assert shipped.decide([]) == []
+
+
+@pytest.mark.parametrize("after", [b" rubbish", b"{}", b"\n" + payment(amount=9999), b"}", b",", b"\x00", b"]{", b"//"])
+def test_what_follows_the_object_rejects_it(shipped: Oracle, after: bytes) -> None:
+    assert shipped.decide([payment() + after, payment() + b" \r\n\t"]) == [
+        ("trailing-content", (), ()), shipped.decide([payment()])[0],
+    ]  # fmt: skip
+    assert shipped.reader.read(payment()[:-1] + b',"amount":1}' + after).reason == "trailing-content"
+
+
+@pytest.mark.parametrize(
+    "more", [b'"amount":1', b'"\\u0061mount":1', b"'amount':1", b'"x":[{"a":1,"b":{},"a":2}]', b'"x":{"":1,"":2}']
+)
+def test_a_name_that_stands_twice_rejects_it(shipped: Oracle, more: bytes) -> None:
+    assert shipped.decide([payment()[:-1] + b"," + more + b"}"])[0].reason == "duplicate-key"
+
+
+def test_names_of_different_objects_may_be_the_same(shipped: Oracle) -> None:
+    other = b',"x":[{"amount":1},{"amount":{"amount":1}}],"y":{"x":1}}'
+    assert shipped.decide([payment()[:-1] + other])[0].reason is None
+
+
+def test_a_broken_character_becomes_a_replacement_character(shipped: Oracle) -> None:
+    value = payment(merchant="caf@").replace(b"@", b"\xe9")
+    assert shipped.decide([value])[0].fields[4] == "caf\N{REPLACEMENT CHARACTER}"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"x": "a"}', "a"), ('{"x": 1.50}', "1.5"), ('{"x": 1e7}', "1.0E7"), ('{"x": -0}', "0"),
+        ('{"x": NaN}', '"NaN"'),
+        ('{"x": {"a": [1, "é\\n"]}}', '{"a":[1,"é\\n"]}'), ("{'x': 'single'}", "single"), ('{"x": "\\ud800"}', "?"),
+        ('{"x": "\\ud83d\\ude00"}', "😀"), ('{"x": 1, "x": 2}', "duplicate-key"), ("{}", None),
+        ('{"X": 1}', None), ("{x: 1}", "malformed-json"), ('{"x": "\\x"}', "malformed-json"),
+        ('{"x": 01}', "malformed-json"),
+        ('{"x": 1,}', "malformed-json"), ('{"x": "a\tb"}', "malformed-json"), ('{"x": [1}', "malformed-json"),
+    ],
+)  # fmt: skip
+def test_strings(text: str, value: str | None) -> None:
+    assert make(x="STRING")(text) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("INT", "2147483647", 2147483647), ("INT", "2147483648", "wrong-type"), ("INT", "1.0", "wrong-type"),
+        ("INT", '"1"', "wrong-type"), ("INT", "true", "wrong-type"), ("BIGINT", "-9223372036854775808", -(2**63)),
+        ("BIGINT", "9223372036854775808", "wrong-type"), ("SMALLINT", "32768", "wrong-type"), ("TINYINT", "200", -56),
+        ("BOOLEAN", "true", True), ("BOOLEAN", "1", "wrong-type"), ("BOOLEAN", '"true"', "wrong-type"),
+        ("DOUBLE", "1e400", float("inf")), ("DOUBLE", '"-INF"', float("-inf")), ("DOUBLE", '"INF"', "wrong-type"),
+        ("FLOAT", "16777217", 16777216.0), ("FLOAT", "1e39", float("inf")), ("DOUBLE", '""', "wrong-type"),
+        ("DECIMAL(10, 2)", "1.005", Decimal("1.01")), ("DECIMAL(10, 2)", '"1,000.5"', Decimal("1000.50")),
+        ("DECIMAL(10, 2)", "99999999.995", "wrong-type"), ("DECIMAL(10, 2)", '" 1"', "wrong-type"),
+        ("DECIMAL(10, 2)", "1e999999999", "wrong-type"), ("DECIMAL(10, 2)", "1e-999", Decimal("0.00")),
+        ("DECIMAL(10, 2)", "1e-1000", "wrong-type"), ("DECIMAL(10, 2)", "0e1000", "wrong-type"),
+        ("DECIMAL(10, 2)", '"1e-9999"', "wrong-type"), ("DECIMAL(10, 2)", '"' + "0" * 1101 + '"', "wrong-type"),
+        ("DECIMAL(10, 2)", "-0.001", Decimal("0.00")),
+        ("TIMESTAMP", "-1", -1_000_000), ("TIMESTAMP", "1.5", "wrong-type"), ("DATE", "5", "wrong-type"),
+        ("DATE", '"2024-02-30"', "wrong-type"), ("DATE", '"1970-01-02T99"', 1), ("DATE", '"-5"', -5),
+        ("TIMESTAMP_NTZ", '"1970-01-01T00:00:01"', 1_000_000),
+        ("TIMESTAMP_NTZ", '"1970-01-01T00:00:01Z"', "wrong-type"),
+    ],
+)  # fmt: skip
+def test_typed_fields(kind: str, text: str, value: Any) -> None:
+    assert make(x=kind)(f'{{"x": {text}}}') == value
+
+
+@pytest.mark.parametrize(
+    ("text", "endless"),
+    [
+        ("1e2147483647", False), ("1e2147483649", True), ("1e-2147483647", False), ("1.5e-2147483647", True),
+        ('"1e9999999999"', False), ("'\"1e9999999999'", False), ('[{"a":"\\""},1e9999999999]', True),
+    ],
+)  # fmt: skip
+def test_a_number_of_any_field_may_have_more_places_than_can_be_counted(text: str, endless: bool) -> None:
+    value = f'{{"x": 1, "y": {text}}}'
+    assert make(x="DECIMAL(10, 2)")(value) == ("wrong-type" if endless else Decimal("1.00"))
+    assert make(x="INT")(value) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "micros"),
+    [
+        ("1970-01-01", 0), ("1970", 0), ("1970-1-1 0:0:1", 1_000_000), ("1970-01-01T00:00:00.1234567Z", 123_456),
+        ("1970-01-01T01:00:00+01:00", 0), ("1970-01-01T01:00:00 +1", 0), ("1970-01-01T01:00:00 CET", 0),
+        ("1969-12-31T23:59:59.999999Z", -1), ("1970-01-01T00:30:00 Europe/London", -1_800_000_000),
+        ("GMT1970-01-01", 0), ("\t1970-01-01\n", 0),
+    ],
+)  # fmt: skip
+def test_timestamps(text: str, micros: int) -> None:
+    assert timestamp_us(text) == micros
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "abc", "now", "1970-01-01T24:00:00", "1970-02-29", "1970-01-01T00:00Z", "1970-01-01t00:00:00", "19700101",
+        "1970-01-01T00:00:00z", "1970-01-01T00:00:00+19:00", "1970-01-01T00:00:00 Nowhere/City", "999999-01-01", "12",
+    ],
+)  # fmt: skip
+def test_what_is_no_timestamp(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        timestamp_us(text)
+
+
+def test_the_calendar_has_no_end() -> None:
+    assert days_from_civil(1970, 1, 1) == 0
+    assert days_from_civil(2000, 2, 29) == 11_016
+    assert days_from_civil(0, 1, 1) == -719_528
+    assert days_from_civil(-1, 12, 31) == -719_529
+    assert date_days("294247-01-10") == 106_751_991
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.0, "0.0"), (-0.0, "-0.0"), (1.0, "1.0"), (0.001, "0.001"), (0.0001, "1.0E-4"), (1e7, "1.0E7"),
+        (9999999.5, "9999999.5"), (1.5e300, "1.5E300"), (-12345678.9, "-1.23456789E7"), (float("inf"), "Infinity"),
+        (100.0, "100.0"), (float("nan"), "NaN"),
+    ],
+)  # fmt: skip
+def test_doubles_as_java_writes_them(number: float, text: str) -> None:
+    assert java_double(number) == text
+
+
+def _one_rule(when: str) -> RuleSet:
+    return RuleSet(Path("rules.yml"), (Rule("r", 3, when=when),))
+
+
+@pytest.mark.parametrize(
+    ("when", "part"),
+    [
+        ("soundex(merchant) = 'S100'", "'Soundex' is not among"),
+        ("my_function(merchant)", "'my_function' is not among"),
+        ("merchant = 12", "mixes number and text; write a CAST"),
+        ("amount > (SELECT 1)", "is not among"),
+        ("nothing > 1", "unknown column nothing"),
+        ("amount >", "rules.yml, line 3, rule 'r'"),
+        ("merchant RLIKE '(?=x)'", "plain regular expression"),
+        ("round(amount, 2) = 1", "rounds a DOUBLE"),
+        ("created_at IN ('2024-01-01')", "mixes text and time"),
+        ("length(amount) = 2", "LENGTH|length"),
+        ("CAST(merchant AS INT) = 1", "casts TEXT to INT"),
+    ],
+)
+def test_what_the_oracle_can_not_evaluate_is_refused_by_name(when: str, part: str) -> None:
+    schema = load_schema(load().payment_schema)
+    with pytest.raises(UsageError, match=r"rules\.yml, line 3, rule 'r': the audit can't evaluate") as refused:
+        Oracle(schema, _one_rule(when))
+    assert any(word in str(refused.value) for word in part.split("|"))
+
+
+@pytest.mark.parametrize("kind", ["BINARY", "ARRAY<STRING>", "STRUCT<a: INT>"])
+def test_a_type_that_the_oracle_does_not_know_is_refused_by_name(kind: str) -> None:
+    with pytest.raises(UsageError, match=r"payment_schema: the audit can't check the field 'x'"):
+        PaymentReader(PaymentSchema((Field("x", kind, False),)))
+
+
+def test_a_block_list_on_a_number_compares_as_text() -> None:
+    schema = PaymentSchema((Field("n", "INT", True), Field("t", "TIMESTAMP", False)))
+    oracle = Oracle(schema, RuleSet(Path("rules.yml"), (Rule("r", 1, column="n", ids=("7", "08")),)))
+    assert [decision.rules for decision in oracle.decide([b'{"n":7}', b'{"n":8}'])] == [("r",), ()]
+    with pytest.raises(UsageError, match="block list"):
+        Oracle(schema, RuleSet(Path("rules.yml"), (Rule("r", 1, column="t", ids=("7",)),)))

@@ -1,0 +1,146 @@
+"""The probe's bookkeeping and arguments, without a broker."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from fraud_filter.config import load
+from fraud_filter.errors import UsageError
+from fraud_filter.metrics.server import MetricsServer, Registry
+from fraud_filter.metrics.tally import SeenOffsets, Tally
+from fraud_filter.probe.probe import Probe
+from fraud_filter.probe.run import run_probe
+from fraud_filter.query.source_headers import read_source
+
+HEADERS = [
+    ("source.topic", b"payments"),
+    ("source.partition", b"1"),
+    ("source.offset", b"42"),
+    ("source.timestamp", b"1700000000123"),
+]
+
+
+def test_headers_tell_the_source() -> None:
+    source = read_source(HEADERS)
+    assert source is not None
+    assert (source.topic, source.partition, source.offset, source.timestamp_ms) == ("payments", 1, 42, 1700000000123)
+    assert source.reason == ""
+    rejected = read_source([*HEADERS, ("reject.reason", b"missing-field: amount")])
+    assert rejected is not None
+    assert rejected.reason == "missing-field: amount"
+
+
+@pytest.mark.parametrize("missing", range(4))
+def test_a_missing_header_makes_the_source_unreadable(missing: int) -> None:
+    assert read_source([header for at, header in enumerate(HEADERS) if at != missing]) is None
+
+
+@pytest.mark.parametrize("bad", [b"", b"x", None, b"\xff"])
+@pytest.mark.parametrize("name", ["source.partition", "source.offset", "source.timestamp"])
+def test_a_bad_number_makes_the_source_unreadable(name: str, bad: bytes | None) -> None:
+    assert read_source([*HEADERS, (name, bad)]) is None
+
+
+def test_no_headers_at_all() -> None:
+    assert read_source(None) is None
+    assert read_source([]) is None
+
+
+def test_a_repeated_offset_is_noticed_in_any_order() -> None:
+    offsets = SeenOffsets()
+    order = list(range(5_000)) * 2
+    random.Random(1).shuffle(order)
+    seen: set[int] = set()
+    for offset in order:
+        assert offsets.add(offset) == (offset in seen)
+        seen.add(offset)
+    assert offsets.newest == 4_999
+
+
+def test_memory_of_offsets_is_bounded_and_old_places_are_free_again() -> None:
+    offsets, window = SeenOffsets(), SeenOffsets.WINDOW
+    assert not offsets.add(3)
+    assert not offsets.add(window - 2)
+    assert offsets.add(3)
+    assert not offsets.add(window + 3)  # takes the place of 3
+    assert offsets.add(window + 3)
+    assert not offsets.add(3)  # forgotten: behind the window
+    assert not offsets.add(window + 100)
+    assert not offsets.add(window + 50)
+    assert not offsets.add(10 * window)  # all places are free
+    assert not offsets.add(10 * window - 1)
+    assert offsets.add(10 * window)
+
+
+def test_offsets_forget_across_the_seam_of_the_ring() -> None:
+    offsets, window = SeenOffsets(), SeenOffsets.WINDOW
+    for offset in (0, 1, window - 2, window - 1):
+        assert not offsets.add(offset)
+    assert not offsets.add(2 * window - 3)
+    assert not offsets.add(2 * window + 1)  # frees the last two places and the first two
+    for offset in (2 * window - 2, 2 * window - 1, 2 * window):
+        assert not offsets.add(offset)
+
+
+def test_offsets_of_a_topic_that_was_made_anew_are_new() -> None:
+    offsets, began_ms = SeenOffsets(), 1_700_000_000_000
+    for offset in range(500):
+        assert not offsets.add(offset, began_ms + offset)
+    assert offsets.add(499, began_ms + 499)
+    assert offsets.add(3, began_ms + 3)  # repeated after a restart
+    later_ms = began_ms + 60_000
+    for offset in range(500):
+        assert not offsets.add(offset, later_ms + offset)
+    assert offsets.add(7, later_ms + 7)
+    assert offsets.newest == 499
+
+
+def test_clocks_that_differ_a_little_make_no_topic_new() -> None:
+    offsets = SeenOffsets()
+    offsets.add(10, 1_000_000)
+    offsets.add(9, 1_000_000 + SeenOffsets.CLOCKS_MS)
+    assert offsets.add(10, 1_000_000)
+    assert offsets.newest == 10
+
+
+def test_a_window_without_records_has_no_latency() -> None:
+    snapshot = Tally().snapshot(None, {})
+    assert snapshot.count == 0
+    assert snapshot.p50_ms is None
+    assert "p50_ms" not in snapshot.to_dict()
+    assert "last_seen_age_s" not in snapshot.to_dict()
+    assert snapshot.to_dict()["flagged"] == 0
+
+
+def test_a_reset_window_is_empty() -> None:
+    tally = Tally()
+    tally.flagged += 2
+    tally.latencies.record(5)
+    assert (tally.snapshot(1.0, {0: 7}).flagged, tally.snapshot(1.0, {0: 7}).p99_ms) == (2, 5)
+    tally.reset()
+    assert (tally.snapshot(1.0, {0: 7}).flagged, tally.snapshot(1.0, {0: 7}).p99_ms) == (0, None)
+
+
+def test_an_unreachable_broker_is_a_usage_error_soon() -> None:
+    probe = Probe(load({"kafka_bootstrap_servers": "127.0.0.1:1", "kafka_timeout_s": 1}))
+    began = time.monotonic()
+    with pytest.raises(
+        UsageError, match=r"kafka_bootstrap_servers .*no Kafka broker answered at '127.0.0.1:1' within 1 s"
+    ):
+        probe.start()
+    assert time.monotonic() - began < 10
+    assert not probe.ready.is_set()
+    probe.stop()
+
+
+def test_a_port_in_use_is_told_before_a_broker_is_looked_for() -> None:
+    server = MetricsServer(Registry(), "127.0.0.1", 0, "probe_port")
+    settings = load({"kafka_bootstrap_servers": "127.0.0.1:1", "probe_port": server.port})
+    try:
+        with pytest.raises(UsageError, match="is in use"):
+            run_probe(settings, interval_s=1, seconds=1, from_beginning=False, json_file=None, say=lambda _: None)
+    finally:
+        server.stop()

@@ -1,0 +1,200 @@
+"""The Makefile and the set-up script: what they call, and how they refuse a machine that lacks something."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fraud_filter.home import HOME
+
+MAKEFILE = HOME / "Makefile"
+
+
+def make(*arguments: str, **env: str) -> str:
+    """What make prints; as if no other make had called it."""
+    clean = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    done = subprocess.run(
+        ["make", "-C", str(HOME), "--no-print-directory", *arguments],
+        env={**clean, **env},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def demo_command(*arguments: str, **env: str) -> str:
+    """The last line of what `make demo` would run, without needless blanks."""
+    return " ".join(make("-n", "demo", *arguments, **env).splitlines()[-1].split())
+
+
+def test_help_is_the_default_and_lists_every_target() -> None:
+    phony = re.search(r"^\.PHONY: (.+)$", MAKEFILE.read_text(), re.MULTILINE)
+    assert phony is not None
+    listed = [line.split()[0] for line in make().splitlines()]
+    assert sorted(listed) == sorted(phony.group(1).split())
+
+
+def test_no_recipe_is_longer_than_three_lines() -> None:
+    longest, length = "", 0
+    for line in MAKEFILE.read_text().splitlines():
+        length = length + 1 if line.startswith("\t") else 0
+        longest = line if length > 3 else longest
+    assert longest == ""
+
+
+def _ready(tmp_path: Path) -> str:
+    """make's word for a set-up that is done: a file newer than all that it is made from."""
+    (tmp_path / "ready").touch()
+    return f"READY={tmp_path}/ready"
+
+
+def _program(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize("failing", ["not timed", "-m timed", "integration"])
+def test_each_part_of_the_tests_runs_though_another_failed(tmp_path: Path, failing: str) -> None:
+    _program(tmp_path / "pytest", f'echo "$*" >>{tmp_path}/ran\ncase "$*" in *"{failing}"*) exit 1; esac')
+    command = ["make", "-C", str(HOME), "test", f"BIN={tmp_path}", _ready(tmp_path)]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 2
+    ran = (tmp_path / "ran").read_text()
+    assert [part in ran for part in ("tests/unit", "-m not timed", "-m timed", "tests/integration")] == [True] * 4
+
+
+def test_all_parts_together_are_done_without_a_failure(tmp_path: Path) -> None:
+    _program(tmp_path / "pytest", "exit 0")
+    assert "test-integration" not in make("test", f"BIN={tmp_path}", _ready(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo \"docker: 'compose' is not a docker command.\" >&2; exit 1", "has no Compose: docker: 'compose' is not"),
+        ("exit 125", "has no Compose: exit code 125"),
+        (None, "there is no docker command on this machine"),
+    ],
+)
+def test_tests_that_need_compose_are_skipped_without_it(tmp_path: Path, script: str | None, said: str) -> None:
+    if script:
+        _program(tmp_path / "docker", script)
+    tests = (
+        "compose/test_compose.py::test_compose_accepts_the_file",
+        "compose/test_compose_secure.py::test_compose_makes_one_of_both_files",
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-rs",
+        "-p",
+        "no:cacheprovider",
+        *(f"tests/unit/{test}" for test in tests),
+    ]
+    done = subprocess.run(
+        command, cwd=HOME, env={**os.environ, "PATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert "2 skipped" in done.stdout, done.stdout
+    assert said in " ".join(done.stdout.split())
+
+
+def test_demo_without_variables_has_no_options() -> None:
+    assert demo_command() == ".venv/bin/fraud-filter demo"
+
+
+def test_demo_takes_variables_of_the_command_line() -> None:
+    command = demo_command("MODES=continuous,real-time", "SECONDS=20", "RATE=500")
+    assert command == '.venv/bin/fraud-filter demo --modes "continuous,real-time" --seconds "20" --rate "500"'
+
+
+def test_demo_ignores_variables_of_the_environment() -> None:
+    """Shells have a SECONDS of their own."""
+    assert demo_command(SECONDS="12", RATE="7") == ".venv/bin/fraud-filter demo"
+
+
+def test_bench_takes_variables_of_the_command_line() -> None:
+    words = make("-n", "bench", "CONTENDERS=real-time,floor", "RATES=100", "ROUNDS=1", SECONDS="12").splitlines()[-1]
+    assert " ".join(words.split()) == (
+        '.venv/bin/fraud-filter bench --contenders "real-time,floor" --rates "100" --rounds "1"'
+    )
+    words = make("-n", "bench", "REPEATS=0", "AWAKE=1").splitlines()[-1]
+    assert " ".join(words.split()) == '.venv/bin/fraud-filter bench --repeats "0" --awake'
+
+
+def test_experiment_takes_variables_of_the_command_line() -> None:
+    words = make("-n", "experiment", "MODE=continuous", "CHANGE=linger_ms=5", "REPEATS=0", "AWAKE=1").splitlines()[-1]
+    assert " ".join(words.split()) == (
+        '.venv/bin/fraud-filter experiment "continuous" \'linger_ms=5\' --repeats "0" --awake'
+    )
+
+
+def test_report_takes_variables_of_the_command_line() -> None:
+    command = " ".join(make("-n", "report", "SINCE=2h", "OUTPUT=a.html").splitlines()[-1].split())
+    assert command == '.venv/bin/fraud-filter report --since "2h" --output "a.html"'
+
+
+def set_up(tmp_path: Path, python: str, **commands: str) -> subprocess.CompletedProcess[str]:
+    """Runs a copy of the set-up script with the given interpreter script and further commands, as no root."""
+    (tmp_path / "app").mkdir()
+    shutil.copy(HOME / "app/bootstrap", tmp_path / "app/bootstrap")
+    for name, script in {"a-python": python, "id": "echo 1000", **commands}.items():
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+    return subprocess.run(
+        [tmp_path / "app/bootstrap"],
+        env={"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "PYTHON": "a-python"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_old_python_is_refused_in_one_line(tmp_path: Path) -> None:
+    done = set_up(tmp_path, 'case "$1" in --version) echo Python 3.8.2 ;; *) exit 1 ;; esac')
+    assert done.returncode == 1
+    assert done.stderr == (
+        "set-up: Python 3.10 or newer is needed, this machine has Python 3.8.2: install one, or give it as PYTHON=...\n"
+    )
+    assert not (tmp_path / ".venv").exists()
+
+
+#: Python as Debian ships it without python3-venv.
+WITHOUT_VENV = 'case "$2" in *ensurepip*) exit 1 ;; *print*) echo python3.11-venv ;; esac'
+
+
+def test_missing_venv_is_named_when_it_can_not_be_installed(tmp_path: Path) -> None:
+    done = set_up(tmp_path, WITHOUT_VENV)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"set-up: {tmp_path}/bin/a-python can't make virtual environments: install python3.11-venv\n"
+    )
+
+
+def test_root_installs_the_missing_venv(tmp_path: Path) -> None:
+    done = set_up(tmp_path, f"{WITHOUT_VENV}; exit 0", **{"id": "echo 0", "apt-get": f'echo "$*" >> {tmp_path}/calls'})
+    calls = (tmp_path / "calls").read_text()
+    assert "set-up: apt-get install python3.11-venv (as root)" in done.stdout
+    assert "update -qq\ninstall -y -qq --no-install-recommends python3.11-venv\n" in calls
+
+
+@pytest.mark.parametrize("script", ["app/bootstrap", "app/lock", "app/doctor", ".ci/run", ".ci/lint", ".ci/scan"])
+def test_scripts_can_be_run_and_stop_at_the_first_error(script: str) -> None:
+    path = HOME / script
+    assert os.access(path, os.X_OK)
+    assert re.search(r"^set -e?uo pipefail$", path.read_text(), re.MULTILINE)
+
+
+def test_doctor_names_what_it_looked_at() -> None:
+    done = subprocess.run([HOME / "app/doctor"], capture_output=True, text=True, check=False)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["cores", "memory", "python", ".venv", "java"]
+    assert done.returncode in (0, 1)
+    assert done.stderr == ""

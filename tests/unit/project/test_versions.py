@@ -1,0 +1,73 @@
+"""Versions that must go together, held together."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from jgo.env import LockFile
+from packaging.version import Version
+
+from fraud_filter.home import HOME
+
+JAR_LOCKS = sorted((HOME / path) for path in ("kafka", "monitoring/jmx", "spark", "app/lab/bench/flink"))
+
+#: Versions with known holes: from the first, below the second.
+HOLES = {
+    # CVE-2026-35554
+    "org.apache.kafka:kafka-clients": [("2.8.0", "3.9.2"), ("4.0.0", "4.0.2"), ("4.1.0", "4.1.2")],
+    # CVE-2025-12183 and CVE-2025-66566; what follows is at.yawk.lz4.
+    "org.lz4:lz4-java": [("0", "999")],
+    "at.yawk.lz4:lz4-java": [("0", "1.10.1")],
+    # CVE-2025-68161
+    "org.apache.logging.log4j:log4j-core": [("2.0", "2.25.3")],
+    # GHSA-72hv-8253-57qq
+    "com.fasterxml.jackson.core:jackson-core": [("2.0", "2.18.6"), ("2.19.0", "2.21.1")],
+    # CVE-2025-48734
+    "commons-beanutils:commons-beanutils": [("0", "1.11.0")],
+}
+
+
+@pytest.mark.parametrize("folder", JAR_LOCKS, ids=lambda path: path.name)
+def test_no_jar_has_a_known_hole(folder: Path) -> None:
+    for jar in LockFile.load(folder / "jgo.lock.toml").dependencies:
+        for first, fixed in HOLES.get(f"{jar.groupId}:{jar.artifactId}", []):
+            assert not Version(first) <= Version(jar.version) < Version(fixed), f"{jar.artifactId} {jar.version}"
+
+
+def test_spark_s_own_lz4_has_no_known_hole() -> None:
+    """It comes with the pyspark package, so that no lock of ours names it."""
+    spec = importlib.util.find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    [jar] = (Path(spec.origin).parent / "jars").glob("lz4-java-*.jar")
+    with zipfile.ZipFile(jar) as opened:
+        properties = opened.read("META-INF/maven/at.yawk.lz4/lz4-java/pom.properties").decode()
+    found = re.search(r"^version=(.+)$", properties, re.MULTILINE)
+    assert found
+    assert Version(found[1].strip()) >= Version("1.10.1")
+
+
+def _pinned(file: Path, artifact: str) -> str:
+    match = re.search(rf'"[\w.-]+:{re.escape(artifact)}:([\w.-]+)"', file.read_text())
+    assert match, f"{artifact} is not in {file}"
+    return match[1]
+
+
+def test_the_kafka_connector_is_of_the_same_version_as_spark() -> None:
+    assert _pinned(HOME / "spark/jgo.toml", "spark-sql-kafka-0-10_2.13") == version("pyspark")
+
+
+def test_the_lock_pins_the_versions_that_the_project_asks_for() -> None:
+    lock = (HOME / "requirements.lock").read_text()
+    assert f"pyspark=={version('pyspark')} " in lock
+    for folder in ("kafka", "spark"):
+        locked = (HOME / folder / "jgo.lock.toml").read_text()
+        for asked in re.findall(r'"([\w.-]+):([\w.-]+):([\w.-]+)"', (HOME / folder / "jgo.toml").read_text()):
+            group, artifact, wanted = asked
+            entry = rf'groupId = "{group}"\nartifactId = "{artifact}"\nversion = "{wanted}"'
+            assert re.search(entry, locked), asked

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fraud_filter.errors import UsageError
+from fraud_filter.home import HOME
+from fraud_filter.rules.ruleset import RuleSet, load_rules, read_rules
+from fraud_filter.schema import load_schema
+
+SCHEMA = load_schema(HOME / "app/payment.ddl")
+
+
+def _load(tmp_path: Path, text: str) -> RuleSet:
+    file = tmp_path / "rules.yml"
+    file.write_text(text)
+    return load_rules(file, SCHEMA)
+
+
+def test_the_shipped_rules() -> None:
+    rules = load_rules(HOME / "app/rules.yml", SCHEMA).rules
+    assert [rule.name for rule in rules] == [
+        "large-amount", "foreign-cash", "night-gambling", "invalid-amount", "isPaymentFlagged", "stolen-card",
+    ]  # fmt: skip
+    assert rules[0].when == "amount >= 5000"
+    assert rules[4].column == "payment_id"
+    assert "card-stolen-0001" in rules[5].ids
+
+
+def test_a_block_list_file_lies_beside_the_rules_and_may_hold_comments(tmp_path: Path) -> None:
+    (tmp_path / "cards.txt").write_text("# reported\nc1\n\n  c2  \nc1\n")
+    rules = _load(tmp_path, "rules:\n  - {name: stolen, blocked: {column: card_id, file: cards.txt}}\n").rules
+    assert rules[0].ids == ("c1", "c2")
+
+
+@pytest.mark.parametrize("name", ["../secret.txt", "{root}/secret.txt", "linked.txt", "lists/../../secret.txt"])
+def test_a_block_list_file_of_another_place_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "secret.txt").write_text("s3cret\n")
+    (tmp_path / "rules" / "lists").mkdir(parents=True)
+    (tmp_path / "rules" / "linked.txt").symlink_to(tmp_path / "secret.txt")
+    file = name.format(root=tmp_path)
+    with pytest.raises(UsageError, match=r"is not below .*rules, where the rules are") as refused:
+        _load(tmp_path / "rules", f"rules:\n  - {{name: stolen, blocked: {{column: card_id, file: '{file}'}}}}\n")
+    assert "s3cret" not in str(refused.value)
+
+
+def test_a_block_list_file_may_lie_in_a_folder_below(tmp_path: Path) -> None:
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists" / "cards.txt").write_text("c1\n")
+    rules = _load(tmp_path, "rules:\n  - {name: stolen, blocked: {column: card_id, file: lists/cards.txt}}\n").rules
+    assert rules[0].ids == ("c1",)
+
+
+def test_numbers_are_ids_too(tmp_path: Path) -> None:
+    rules = _load(tmp_path, "rules:\n  - {name: stolen, blocked: {column: card_id, ids: [1, a]}}\n").rules
+    assert rules[0].ids == ("1", "a")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rules:\n  - name: a\n    when: [\n", "line 4"),
+        ("- name: a", "must hold one key"),
+        ("rules: []", "holds no rule"),
+        ("rules:\n  - name: a\n", "either `when:`"),
+        ("rules:\n  - {name: a, when: 'true', blocked: {column: card_id, ids: [x]}}\n", "either `when:`"),
+        ("rules:\n  - {name: a, wen: 'true'}\n", "wen"),
+        ("rules:\n  - {name: 'a b', when: 'true'}\n", "begin with a letter"),
+        ("rules:\n  - {when: 'true'}\n", "number 1.*name"),
+        ("rules:\n  - {name: a, when: 'true'}\n  - {name: a, when: 'false'}\n", r"line 3, rule 'a'.*taken.*line 2"),
+        ("rules:\n  - name: a\n    when: 'true'\n    when: 'false'\n", r"line 4.*stands twice"),
+        ("rules:\n  - {name: a, blocked: {column: nobody, ids: [x]}}\n", "unknown column 'nobody'"),
+        ("rules:\n  - {name: a, blocked: {column: card_id, file: no.txt}}\n", r"no\.txt can't be read"),
+        ("rules:\n  - {name: a, blocked: {column: card_id}}\n", "either as"),
+        ("rules:\n  - {name: a, blocked: {column: card_id, ids: [x], file: y}}\n", "either as"),
+        ("rules:\n  - {name: a, blocked: {column: card_id, ids: [[x]]}}\n", r"ids\.0: must be a text"),
+        ("rules:\n  - 5\n", "number 1"),
+    ],
+)
+def test_what_is_no_rule_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as refused:
+        _load(tmp_path, text)
+    assert "rules" in str(refused.value)
+
+
+def test_an_empty_block_list_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cards.txt").write_text("# nothing yet\n")
+    with pytest.raises(UsageError, match="holds no id"):
+        _load(tmp_path, "rules:\n  - {name: stolen, blocked: {column: card_id, file: cards.txt}}\n")
+
+
+def test_a_binary_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "rules.yml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match="can't be read"):
+        load_rules(tmp_path / "rules.yml", SCHEMA)
+
+
+def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "rules.yml").write_text("""\
+rules:
+  - {name: a, wen: amount > 1}
+  - {name: 7, when: 'true'}
+  - {name: b c, when: [1]}
+  - name: twice
+    when: 'true'
+    when: 'false'
+  - {name: right, when: amount > 1}
+  - {name: right, when: amount > 2}
+  - {name: both, when: 'true', blocked: {column: card_id, ids: [x]}}
+  - {name: list, blocked: {colum: card_id, file: no.txt, ids: [{}]}}
+  - {name: column, blocked: {column: card, file: no.txt}}
+  - {name: empty, when: ' '}
+  - {name: open, when: "merchant = 'x"}
+  - {name: name, when: amnt > 100}
+  - {name: type, when: amount + 1}
+  - 5
+""")
+    with pytest.raises(UsageError) as refused:
+        load_rules(tmp_path / "rules.yml", SCHEMA)
+    lines = str(refused.value).splitlines()
+    expected = [
+        ("line 2, rule 'a'", "wen: unknown key (did you mean 'when'?); there are name, description, when, blocked"),
+        ("line 3, rule 'number 2'", "name: must be a text; put it into quotes (got '7')"),
+        ("line 4, rule 'b c'", "name: must begin with a letter and have at most 64"),
+        ("line 4, rule 'b c'", "when: must be a text"),
+        ("line 5, rule 'twice'", "line 7, column 5: the key 'when' stands twice; keep one"),
+        ("line 9, rule 'right'", "the name is taken by the rule on line 8; give it another"),
+        ("line 10, rule 'both'", "either `when:`"),
+        ("line 11, rule 'list'", "blocked.column: is missing; give it"),
+        ("line 11, rule 'list'", "blocked.ids.0: must be a text"),
+        ("line 11, rule 'list'", "blocked.colum: unknown key (did you mean 'column'?); there are column, ids, file"),
+        ("line 11, rule 'list'", "either as `ids: [...]` or as `file: NAME`"),
+        ("line 12, rule 'column'", "unknown column 'card' (did you mean 'card_id'?)"),
+        ("line 12, rule 'column'", "no.txt can't be read"),
+        ("line 13, rule 'empty'", "when: is empty; give a predicate"),
+        ("line 14, rule 'open'", "the quotation that begins with ' has no end"),
+        ("line 15, rule 'name'", "line 1, column 1 of 'amnt > 100': unknown column 'amnt' (did you mean 'amount'?)"),
+        ("line 16, rule 'type'", "'amount + 1' is a number; a predicate is true or false"),
+        ("line 17, rule 'number 14'", "must be a mapping"),
+    ]
+    assert len(lines) == len(expected), "\n".join(lines)
+    for line, (where, what) in zip(lines, expected, strict=True):
+        assert line.startswith(f"rules.yml, {where}: "), line
+        assert what in line
+
+
+def test_the_right_rules_of_a_file_with_wrong_ones(tmp_path: Path) -> None:
+    (tmp_path / "rules.yml").write_text("rules:\n  - {name: a, when: amount > 1}\n  - {name: b, when: ''}\n")
+    rules, refused = read_rules(tmp_path / "rules.yml", SCHEMA)
+    assert [rule.name for rule in rules.rules] == ["a"]
+    assert len(refused) == 1
+
+
+def test_a_file_with_the_list_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="line 2, column 1: the key 'rules' stands twice"):
+        _load(tmp_path, "rules: [{name: a, when: 'true'}]\nrules: [{name: b, when: 'true'}]\n")
+
+
+def _call_check(tmp_path: Path, text: str, **env: str) -> subprocess.CompletedProcess[str]:
+    (tmp_path / "rules.yml").write_text(text)
+    argv = [sys.executable, "-m", "fraud_filter", "rules", "check", "--rules", str(tmp_path / "rules.yml")]
+    return subprocess.run(argv, env={**os.environ, **env}, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_what_needs_no_spark_is_told_without_java(tmp_path: Path) -> None:
+    text = "rules:\n  - {name: a, wen: amount > 1}\n  - {name: b, when: amnt > 1}\n  - {name: c, when: (amount > 1}\n"
+    without_java = {"JAVA_HOME": str(tmp_path / "nowhere"), "PATH": str(tmp_path)}
+    done = _call_check(tmp_path, text, **without_java)
+    assert done.returncode == 2
+    assert [line.partition("rule ")[2][:3] for line in done.stderr.splitlines()] == ["'a'", "'b'", "'c'"]
+    mixed = _call_check(tmp_path, text + "  - {name: d, when: nobody(amount) > 1}\n", **without_java)
+    assert mixed.returncode != 0
+    assert mixed.stderr.startswith(done.stderr)  # then that there is no Java
+    assert len(mixed.stderr) > len(done.stderr)
+
+
+def test_block_lists_alone_need_no_java(tmp_path: Path) -> None:
+    text = "rules:\n  - {name: a, blocked: {column: card_id, ids: [x]}}\n"
+    done = _call_check(tmp_path, text, JAVA_HOME=str(tmp_path / "nowhere"), PATH=str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1 rules are right (1 blocked ids)" in done.stdout

@@ -1,0 +1,132 @@
+"""Failures in words, lost records in numbers, one filter a checkpoint, and the restarts' metrics."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JNetworkError
+
+from fraud_filter import config
+from fraud_filter.errors import EXIT_DATA_LOSS, FraudFilterError, UsageError
+from fraud_filter.lock.lock import NAME, checkpoint_lock
+from fraud_filter.metrics.filter_metrics import FilterMetrics
+from fraud_filter.metrics.server import Registry
+from fraud_filter.supervisor.failures import REASONS, DataLossError, RestartableError, explain_failure
+from fraud_filter.supervisor.losses import find_losses
+
+SETTINGS = config.load({"checkpoint": "/data/checkpoint", "mode": "continuous"})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "Query x terminated\n\nCaused by: java.lang.AssertionError: assertion failed: There "
+            "are [2] sources in the checkpoint offsets and now there are [1] sources",
+            "setting checkpoint (--checkpoint, FRAUD_CHECKPOINT)",
+        ),
+        ("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log.", "another query works on the checkpoint"),
+        ("x\nCaused by: org.apache.spark.sql.AnalysisException: no such column", "Spark refuses the query in contin"),
+        ("x\nCaused by: org.apache.spark.sql.catalyst.ExtendedAnalysisException: no", "no"),
+        ('Cannot invoke "WatermarkTracker.currentWatermark()" because "x.watermarkTracker()" is null', "another query"),
+    ],
+)
+def test_what_no_restart_cures_is_bad_input(text: str, said: str) -> None:
+    error = explain_failure(Exception(text), SETTINGS)
+    assert isinstance(error, UsageError)
+    assert said in str(error)
+    assert "\n" not in str(error)
+
+
+def test_other_failures_are_tried_again_with_the_innermost_reason() -> None:
+    error = explain_failure(Exception("top\n\tat x\nCaused by: a.B: outer\nCaused by: a.C: inner\n\tat y"), SETTINGS)
+    assert isinstance(error, RestartableError)
+    assert error.reason == "query-failed"
+    assert str(error) == "the query failed in continuous mode: a.C: inner"
+
+
+@pytest.mark.parametrize("error", [Py4JNetworkError("gone"), ConnectionRefusedError(), BrokenPipeError()])
+def test_a_java_that_is_gone_is_told_as_such(error: Exception) -> None:
+    told = explain_failure(error, SETTINGS)
+    assert isinstance(told, RestartableError)
+    assert told.reason == "java-gone"
+
+
+def test_lost_records_by_partition() -> None:
+    bounds = {0: (5, 20), 1: (10, 20), 2: (0, 3), 3: (0, 8)}
+    assert find_losses({0: 5, 1: 4, 2: 7, 3: 8, 4: 9}, bounds) == {1: (4, 10), 2: (7, 7), 4: (9, 9)}
+    assert find_losses({}, bounds) == {}
+    assert DataLossError("x").exit_code == EXIT_DATA_LOSS == 3
+
+
+def test_a_locked_checkpoint_is_refused_by_name_of_the_holder(tmp_path: Path) -> None:
+    settings = config.load({"checkpoint": tmp_path.as_uri()})
+    code = "import fcntl, sys; f = open(sys.argv[1], 'r+'); fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    with checkpoint_lock(settings) as lock:
+        assert lock.descriptor is not None
+        assert subprocess.run([sys.executable, "-c", code, str(tmp_path / NAME)], capture_output=True).returncode != 0
+        with pytest.raises(UsageError, match=r"another filter \(process \d+\) works on"), checkpoint_lock(settings):
+            pass
+    with checkpoint_lock(config.load({"checkpoint": str(tmp_path)})) as again:
+        assert again.descriptor is not None
+
+
+def test_the_holders_children_keep_the_lock(tmp_path: Path) -> None:
+    settings = config.load({"checkpoint": str(tmp_path)})
+    with checkpoint_lock(settings) as lock:
+        assert lock.descriptor is not None
+        child = subprocess.Popen(["sleep", "60"], pass_fds=(lock.descriptor,))
+    try:
+        with pytest.raises(UsageError), checkpoint_lock(settings):
+            pass
+    finally:
+        child.kill()
+        child.wait()
+    with checkpoint_lock(settings):
+        pass
+
+
+def test_a_checkpoint_elsewhere_has_no_file_to_lock() -> None:
+    with checkpoint_lock(config.load({"checkpoint": "s3a://bucket/checkpoint"})) as lock:
+        assert lock.descriptor is None
+
+
+def test_restarts_are_counted_by_reason_from_zero() -> None:
+    registry = Registry()
+    metrics = FilterMetrics(registry, mode="continuous", query="q", topic="t", reasons=REASONS)
+    labels = {"mode": "continuous", "query": "q"}
+    metrics.count_restart("stalled")
+    counts = {
+        reason: registry.get_sample_value("fraud_filter_restarts_total", {**labels, "reason": reason})
+        for reason in REASONS
+    }
+    assert counts == {reason: float(reason == "stalled") for reason in REASONS}
+    metrics.set_state("backing-off")
+    state = "fraud_filter_state"
+    assert registry.get_sample_value(state, {**labels, "state": "backing-off"}) == 1
+    assert registry.get_sample_value(state, {**labels, "state": "running"}) == 0
+    assert isinstance(RestartableError("stalled", "x"), FraudFilterError)
+
+
+#: What Spark 4.2 said of a batch that was planned, not committed, and whose records were then removed.
+LOST = """[STREAM_FAILED] Query [id = 2] terminated with exception: Some data may have been lost because they are not \
+available in Kafka any more;
+either the data was aged out by Kafka or the topic may have been deleted before all the data in the
+topic was processed.
+If you don't want your streaming query to fail on such cases, set the source option failOnDataLoss to false.
+Reason: Could not read records in offset [0, 10) for topic partition payments-0
+with consumer group spark-kafka-source-b990-executor.
+Caused by: org.apache.kafka.clients.consumer.OffsetOutOfRangeException: Fetch position is out of range
+"""
+
+
+def test_losses_that_spark_finds_are_no_case_for_a_restart() -> None:
+    error = explain_failure(Exception(LOST), SETTINGS)
+    assert isinstance(error, DataLossError)
+    assert "Could not read records in offset [0, 10) for topic partition payments-0;" in str(error)
+    assert "fail_on_data_loss" in str(error)
+    accepted = explain_failure(Exception(LOST), config.load({"fail_on_data_loss": False}))
+    assert isinstance(accepted, RestartableError)
