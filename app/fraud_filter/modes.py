@@ -1,4 +1,4 @@
-"""The four execution modes, as one table. A mode is data: adding one is adding one value here.
+"""The four execution modes, as one table. A mode is data: whatever asks for one asks its value here.
 
 Sources of the facts: Spark guide, "Structured Streaming Performance Tips" (asynchronous progress tracking,
 continuous processing) and "Real-time mode"; the measured ones are explained in docs/modes.md.
@@ -37,17 +37,55 @@ def _none(_: Settings) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
+class Interval:
+    """The setting that says how often a mode commits, and the shortest that its engine takes."""
+
+    setting: str
+    #: In seconds; an interval has to be longer where `exclusive`.
+    least_s: float = 0
+    exclusive: bool = False
+    advice: str = ""
+
+    def seconds(self, settings: Settings) -> float:
+        """The interval that is set."""
+        return duration_s(getattr(settings, self.setting))
+
+    def is_too_short(self, settings: Settings) -> bool:
+        """Whether the engine would refuse it."""
+        seconds = self.seconds(settings)
+        return seconds < self.least_s or (self.exclusive and seconds == self.least_s)
+
+
+@dataclass(frozen=True)
+class Resume:
+    """How a mode's engine begins from a checkpoint; what it reads there is told in `checkpoint/plan.py`.
+
+    `runs_planned_again`: a batch that was planned and not committed runs again with its own end, so that a sink that
+    remembers batch numbers stays right. `skips_numbers`: it takes the stored entry before the newest, whatever its
+    number. `from_commit`: it goes on from the newest commit, and reads neither the entry before it nor metadata.
+    `fails_on_planned`: it can't write the entry of a batch that a killed query has planned already.
+    """
+
+    runs_planned_again: bool = False
+    skips_numbers: bool = False
+    from_commit: bool = False
+    fails_on_planned: bool = False
+
+
+@dataclass(frozen=True)
 class Mode:
     """How one execution mode runs the query.
 
     `trigger` gives the arguments of `DataStreamWriter.trigger`; `query_options`, `source_options` and
     `session_conf` give what the mode adds to the query, to Spark's Kafka source and to the Spark session.
-    `holds_tasks`: one task per input partition runs for ever, so each partition needs a task slot of its own.
+    `holds_tasks`: one task per input partition runs as long as the query, so each needs a task slot of its own.
     `reads_added`: Spark soon reads partitions that are added to the topic, without a restart (continuous mode
     reconfigures itself at an epoch's end; real-time mode would wait for a batch's end, minutes later).
     `sends_progress`: Spark makes progress events of the query. `timely_commits`: commits come at intervals whatever
-    the load, so that one that stays away is a fault also while records flow. `skips_removed`: with failOnDataLoss off
+    the load, so that one that stays away is a fault also while records flow. `late_commits`: commits are minutes apart,
+    so that what running tasks tell with their heartbeats is the progress. `skips_removed`: with failOnDataLoss off
     Spark's reader goes on after records that are gone (the one of real-time mode fails on them all the same).
+    `interval` is the time between commits, `resume` how the engine begins from a checkpoint.
     `operators` are the logical operators that the mode runs, None for all of them. `engine_guarantee` is the
     processing guarantee; into Kafka every mode delivers at-least-once.
     """
@@ -60,15 +98,23 @@ class Mode:
     engine_guarantee: str
     sources: frozenset[SourceName]
     sinks: frozenset[SinkName]
+    interval: Interval
+    resume: Resume
     operators: frozenset[str] | None = None
     reads_added: bool = True
     timely_commits: bool = False
+    late_commits: bool = False
     skips_removed: bool = True
     output_mode: str = "append"
     query_options: Options = _none
     source_options: Options = _none
     session_conf: Options = _none
+    log_delay_s: Callable[[Settings], float] = lambda _: 0
     delivery_guarantee: str = "at-least-once"
+
+    def commit_interval_s(self, settings: Settings) -> float:
+        """How long a healthy query may show no sign of progress although it works."""
+        return self.interval.seconds(settings) + self.log_delay_s(settings)
 
 
 def _batch_limit(settings: Settings) -> dict[str, str]:
@@ -95,6 +141,8 @@ MODES: dict[ModeName, Mode] = {
         Mode(
             name="micro-batch",
             idea="plan, log, run and commit one bounded batch after the other",
+            interval=Interval("micro_batch_interval"),
+            resume=Resume(runs_planned_again=True),
             trigger=_micro_batch,
             holds_tasks=False,
             sends_progress=True,
@@ -106,6 +154,9 @@ MODES: dict[ModeName, Mode] = {
         Mode(
             name="async-progress",
             idea="micro-batches whose offset and commit logs are written off the critical path",
+            interval=Interval("micro_batch_interval"),
+            log_delay_s=lambda settings: settings.async_progress_interval_ms / 1000,
+            resume=Resume(runs_planned_again=True, skips_numbers=True),
             trigger=_micro_batch,
             holds_tasks=False,
             sends_progress=True,
@@ -122,6 +173,8 @@ MODES: dict[ModeName, Mode] = {
         Mode(
             name="continuous",
             idea="one long task per Kafka partition; epochs are checkpoints, not batches",
+            interval=Interval("continuous_interval", exclusive=True, advice="epochs of 1 to 10 seconds are usual"),
+            resume=Resume(from_commit=True),
             trigger=lambda settings: {"continuous": settings.continuous_interval},
             timely_commits=True,
             holds_tasks=True,
@@ -141,6 +194,13 @@ MODES: dict[ModeName, Mode] = {
         Mode(
             name="real-time",
             idea="long batches through which records stream one by one",
+            interval=Interval(
+                "real_time_duration",
+                least_s=5,  # spark.sql.streaming.realTimeMode.minBatchDuration
+                advice="Spark takes 5 seconds and more, and each batch end pauses the query, so give minutes",
+            ),
+            resume=Resume(fails_on_planned=True),
+            late_commits=True,
             trigger=lambda settings: {"realTime": settings.real_time_duration},
             holds_tasks=True,
             sends_progress=True,  # at each batch end only
@@ -156,14 +216,3 @@ MODES: dict[ModeName, Mode] = {
         ),
     )
 }
-
-
-def commit_interval_s(settings: Settings) -> float:
-    """How long a healthy query may show no sign of progress although it works."""
-    intervals = {
-        "micro-batch": duration_s(settings.micro_batch_interval),
-        "async-progress": duration_s(settings.micro_batch_interval) + settings.async_progress_interval_ms / 1000,
-        "continuous": duration_s(settings.continuous_interval),
-        "real-time": duration_s(settings.real_time_duration),
-    }
-    return intervals[settings.mode]

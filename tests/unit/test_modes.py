@@ -1,11 +1,15 @@
 from __future__ import annotations
 
-from typing import get_args
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
 from fraud_filter.config import ModeName, load
-from fraud_filter.modes import MODES
+from fraud_filter.errors import UsageError
+from fraud_filter.modes import MODES, Interval
+from fraud_filter.query.preflight import check_inputs
 
 
 def test_every_mode_that_can_be_set_is_in_the_table() -> None:
@@ -78,3 +82,30 @@ def test_a_default_file_system_of_hadoops_own_configuration_is_not_taken_for_loc
     monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
     assert not load({"checkpoint": "checkpoint"}).checkpoint_is_local
     assert load({"checkpoint": "file:/checkpoint"}).checkpoint_is_local
+
+
+def test_a_made_up_mode_is_one_value(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What is checked before a start asks the table alone."""
+    fifth: Any = "fifth"
+    interval = Interval("continuous_interval", least_s=2, advice="give more")
+    made = replace(MODES["continuous"], name=fifth, interval=interval)
+    monkeypatch.setitem(MODES, fifth, made)
+    given = load({"source": "rate", "sink": "console", "checkpoint": str(tmp_path / "checkpoint")})
+    settings = given.model_copy(update={"mode": fifth, "continuous_interval": "3 seconds"})
+    inputs = check_inputs(settings)
+    assert (inputs.mode, inputs.mode.commit_interval_s(settings)) == (made, 3)
+    with pytest.raises(UsageError, match=r"setting continuous_interval .*'1 second' is too short; give more"):
+        check_inputs(settings.model_copy(update={"continuous_interval": "1 second"}))
+    monkeypatch.setitem(MODES, fifth, replace(made, sinks=frozenset({"console"})))
+    with pytest.raises(UsageError, match="'memory' does not work in fifth mode"):
+        check_inputs(settings.model_copy(update={"sink": "memory"}))
+
+
+def test_the_time_between_commits_follows_the_settings() -> None:
+    settings = load({"micro_batch_interval": "2 seconds", "async_progress_interval_ms": 500})
+    assert {name: mode.commit_interval_s(settings) for name, mode in MODES.items()} == {
+        "micro-batch": 2,
+        "async-progress": 2.5,
+        "continuous": 5,
+        "real-time": 300,
+    }

@@ -26,10 +26,9 @@ from fraud_filter.checkpoint.contents import Broken, Contents
 from fraud_filter.checkpoint.entries import OffsetEntry, first_entry
 from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError
+from fraud_filter.modes import MODES
 
 OFFSETS, COMMITS = "offsets", "commits"
-#: They run a planned batch again with its own end, so that a sink that remembers batch numbers stays right.
-_RUNS_PENDING_AGAIN = frozenset({"micro-batch", "async-progress"})
 
 
 class UnrepairableError(FraudFilterError):
@@ -129,7 +128,7 @@ def plan_skip(contents: Contents, mode: ModeName, topic: str, offsets: Mapping[i
 def _kept(contents: Contents, mode: ModeName) -> OffsetEntry | None:
     """The batch that was planned and not committed, if the mode runs it again as it was planned."""
     entries = [entry for entry in map(contents.offsets.readable, contents.pending) if entry]
-    if mode not in _RUNS_PENDING_AGAIN or not entries or not entries[-1].metadata:
+    if not MODES[mode].resume.runs_planned_again or not entries or not entries[-1].metadata:
         return None
     return entries[-1]
 
@@ -149,7 +148,7 @@ def _run_again(draft: _Draft, contents: Contents, mode: ModeName, batch: OffsetE
 
 def _starts_at(contents: Contents, mode: ModeName, number: int, start: tuple[str, ...]) -> bool:
     """Whether the engine would run the batch from there, as things are."""
-    if mode == "async-progress":
+    if MODES[mode].resume.skips_numbers:
         earlier = [other for other in contents.offsets if other < number]
         if not earlier:
             return start == contents.initial
@@ -179,14 +178,14 @@ def _go_on(draft: _Draft, contents: Contents, mode: ModeName, now_ms: int) -> No
         draft.remove(OFFSETS, later)
     draft.reasons += [_broken_commit(contents, other) for other in commits if other > committed]
     draft.remove(COMMITS, commits)
-    if mode != "continuous":
+    if not MODES[mode].resume.from_commit:
         _complete(draft, contents, mode, proven, now_ms)
 
 
 def _complete(draft: _Draft, contents: Contents, mode: ModeName, newest: OffsetEntry, now_ms: int) -> None:
     """What the micro-batch engines read of a committed batch: its entry with metadata, and the entry before it."""
     number = newest.number
-    if mode != "async-progress" and number > 0 and contents.offsets.readable(number - 1) is None:
+    if not MODES[mode].resume.skips_numbers and number > 0 and contents.offsets.readable(number - 1) is None:
         before = contents.offsets.newest(number - 1) or newest
         draft.reasons.append(_gap(contents, number))
         draft.write(before.as_number(number - 1).with_metadata(now_ms))
@@ -203,8 +202,9 @@ def _begin(draft: _Draft, contents: Contents, mode: ModeName, now_ms: int) -> bo
     if pending:
         draft.reasons.append(_dropped(contents, pending, mode))
     draft.reasons += [_broken_commit(contents, number) for number in contents.commits]
-    if mode == "continuous" and contents.initial:
-        draft.reasons.append("nothing is committed, and continuous mode would not begin where the query first began")
+    resume = MODES[mode].resume
+    if resume.from_commit and contents.initial:
+        draft.reasons.append(f"nothing is committed, and {mode} mode would not begin where the query first began")
         draft.remove(OFFSETS, [number for number in pending if number > 0])
         draft.remove(COMMITS, list(contents.commits))
         draft.write(first_entry(contents.initial, now_ms))
@@ -212,7 +212,7 @@ def _begin(draft: _Draft, contents: Contents, mode: ModeName, now_ms: int) -> bo
         return False
     draft.remove(OFFSETS, pending)
     draft.remove(COMMITS, list(contents.commits))
-    if contents.leftovers and mode != "continuous":
+    if contents.leftovers and not resume.from_commit:
         draft.reasons.append("a killed query left temporary files in the logs, which must be empty at a first start")
         draft.steps += [Remove(path) for path in contents.leftovers]
     return contents.initial is None
@@ -234,8 +234,8 @@ def _dropped(contents: Contents, numbers: list[int], mode: ModeName) -> str:
     if broken:
         return f"offset entry {', '.join(broken)}: what it covered is read again"
     listed = _numbers(numbers)
-    if mode == "real-time":
-        return f"{listed} not committed: real-time mode would fail at the batch's end, as the entry is there already"
+    if MODES[mode].resume.fails_on_planned:
+        return f"{listed} not committed: {mode} mode would fail at the batch's end, as the entry is there already"
     return f"{listed} not committed: what it covered is read again"
 
 

@@ -18,7 +18,7 @@ from fraud_filter.metrics.certificates import CertificateMetrics
 from fraud_filter.metrics.executor_metrics import ExecutorMetrics
 from fraud_filter.metrics.filter_metrics import FilterMetrics, State
 from fraud_filter.metrics.server import MetricsServer, Registry
-from fraud_filter.modes import Mode, commit_interval_s
+from fraud_filter.modes import Mode
 from fraud_filter.monitor.input_watch import Seen, watch_input
 from fraud_filter.monitor.pulse import PulseReader
 from fraud_filter.monitor.removals import Removals
@@ -135,8 +135,8 @@ class Monitor:
             partitions=inputs.partitions,
             mode=mode,
             patience_s=settings.stall_timeout_s,
-            commit_s=commit_interval_s(settings),
-            heartbeat_s=_HEARTBEAT_S if mode.name == "real-time" else None,
+            commit_s=mode.commit_interval_s(settings),
+            heartbeat_s=_HEARTBEAT_S if mode.late_commits else None,
             now=time.monotonic(),
         )
         with self._lock:
@@ -146,7 +146,7 @@ class Monitor:
         reader = self._reader(query, mode, place)  # asks the checkpoint: not while others wait for the lock
         with self._lock:
             chore = partial(self._removals.note, place.files)
-            reads = TaskReads(spark, query) if mode.name == "real-time" else None
+            reads = TaskReads(spark, query) if mode.late_commits else None
             pulse = PulseReader(spark, reader, self._report, chore, reads).start()
             self._watch = _Watch(pulse, watchdog, alarm, place)
         self.set_state("running")

@@ -12,7 +12,7 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fraud_filter.config import Settings, duration_s, env_name
+from fraud_filter.config import Settings, env_name
 from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES, Mode
 from fraud_filter.query.record_size import most_written_bytes
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: spark.sql.streaming.realTimeMode.minBatchDuration
-_SHORTEST_REAL_TIME_S = 5
 _SOURCES = {"StreamingRelationV2", "StreamingDataSourceV2Relation", "SubqueryAlias", "View"}
 _ADVICE = {
     "Aggregate": "an aggregation (groupBy, count, distinct)",
@@ -61,7 +59,7 @@ def check_inputs(settings: Settings) -> Inputs:
     """
     mode = MODES[settings.mode]
     _check_pair(settings, mode)
-    _check_durations(settings)
+    _check_interval(settings, mode)
     schema = load_schema(settings.payment_schema)
     rules = load_rules(settings.rules, schema)
     if not schema.required:
@@ -137,18 +135,13 @@ def _check_pair(settings: Settings, mode: Mode) -> None:
             )
 
 
-def _check_durations(settings: Settings) -> None:
-    seconds = duration_s(settings.real_time_duration)
-    if settings.mode == "real-time" and seconds < _SHORTEST_REAL_TIME_S:
+def _check_interval(settings: Settings, mode: Mode) -> None:
+    interval = mode.interval
+    if interval.is_too_short(settings):
+        name = interval.setting
         raise UsageError(
-            f"setting real_time_duration (--real-time-duration, {env_name('real_time_duration')}): "
-            f"{settings.real_time_duration!r} is too short; Spark takes {_SHORTEST_REAL_TIME_S} seconds and more, and "
-            "each batch end pauses the query, so give minutes"
-        )
-    if settings.mode == "continuous" and duration_s(settings.continuous_interval) == 0:
-        raise UsageError(
-            f"setting continuous_interval (--continuous-interval, {env_name('continuous_interval')}): "
-            f"{settings.continuous_interval!r} is too short; epochs of 1 to 10 seconds are usual"
+            f"setting {name} (--{name.replace('_', '-')}, {env_name(name)}): {getattr(settings, name)!r} is too short; "
+            f"{interval.advice}"
         )
 
 

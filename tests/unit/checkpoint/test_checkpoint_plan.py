@@ -6,10 +6,11 @@ import json
 import random
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
+from fraud_filter import modes
 from fraud_filter.checkpoint.plan import Plan, UnrepairableError, Write, plan_repair, plan_skip
 from fraud_filter.config import ModeName
 from logbook import (
@@ -222,3 +223,16 @@ def test_where_nothing_is_committed_the_query_begins_again() -> None:
     files["sources/0/0"] = b'\0v1\n{"payments":{"0":3}}'
     found = plan_skip(contents_of(files), "real-time", "payments", {0: 7})
     assert paths(found) == ["remove offsets/0", "remove sources"]
+
+
+@pytest.mark.parametrize("twin", MODES)
+def test_a_made_up_mode_is_planned_by_its_values(twin: ModeName, monkeypatch: pytest.MonkeyPatch) -> None:
+    fifth: Any = "fifth"
+    monkeypatch.setitem(modes.MODES, fifth, replace(modes.MODES[twin], name=fifth))
+    recorded = [directory for directory in sorted(DATA.iterdir()) if directory.is_dir()]
+    assert recorded
+    for directory in recorded:
+        files = read_directory(directory)
+        found, expected = plan(files, fifth), plan(files, twin)
+        assert (found.steps, found.begins_anew) == (expected.steps, expected.begins_anew), directory
+        assert found.reasons == tuple(reason.replace(f"{twin} mode", "fifth mode") for reason in expected.reasons)
