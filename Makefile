@@ -66,7 +66,7 @@ switch: $(READY) ## Move the running filter to another mode: MODE=real-time
 audit: $(READY) ## Compare what the stack wrote with what it should have written
 	$(BIN)/fraud-filter audit
 
-base: ## Make the images' base image anew from Debian's packages
+base: ## Make the images' base image again from Debian's packages
 	app/base --make
 
 # Several at a time, each with a broker and a Spark of its own: most tests wait more than they work.
@@ -100,10 +100,10 @@ fmt: $(READY) ## Format the code and mend what can be mended
 	$(BIN)/ruff check --fix --exit-zero --quiet
 	$(BIN)/ruff format
 
-dashboards: $(READY) ## Write Grafana's dashboards anew from monitoring/grafana/boards; needs Python 3.11
+dashboards: $(READY) ## Write Grafana's dashboards again from monitoring/grafana/boards; needs Python 3.11
 	$(BIN)/python monitoring/grafana/boards monitoring/grafana/dashboards
 
-lock: $(READY) ## Pin Python packages and jars anew, with checksums
+lock: $(READY) ## Pin Python packages and jars again, with checksums
 	app/lock
 
 sbom: $(READY) ## Write sbom/, a CycloneDX bill of materials of each image that `make up` builds

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT as the wish to stop, told outside of signal handlers."""
+"""SIGTERM and SIGINT as a stop request, told outside of signal handlers."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_an_interruption_loses_nothing_and_is_timed(report: dict[str, Any]) -> N
     (one,) = report["restarts"]
     assert (one["mode"], one["switched_to"], one["error"]) == ("real-time", "real-time", None)
     assert (one["lost"], one["unexpected"]) == (0, 0)
-    assert one["recover_s"] > 1  # a Java starts anew
+    assert one["recover_s"] > 1  # a Java starts again
     assert one["switch_s"] > 1
 
 

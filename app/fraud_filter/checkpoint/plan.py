@@ -9,7 +9,7 @@ AsyncProgressTrackingMicroBatchExecution.validateOffsetLogAndGetPrevOffset, Cont
 - micro-batch, real-time: the newest offset entry N and entry N-1 must be there ("batch N-1 doesn't exist"). N is run
   again from the end of N-1 unless it is committed. Older batches count as done, whatever the commit log says.
 - async-progress: the same, with the stored entry before N, whatever its number.
-- continuous: goes on from the newest commit. Later offset entries stay, and an epoch of their number is not logged anew
+- continuous: resumes from the newest commit. Later offset entries stay; an epoch of their number is not logged again
   (addOffset: HDFSMetadataLog.add leaves what is there): its commit would claim what the life before had read, perhaps
   more than this one. Without a commit it begins at startingOffsets again, and forgets where the micro-batch engines had
   begun (`sources/0/0`).
@@ -37,7 +37,7 @@ class UnrepairableError(FraudFilterError):
 
 @dataclass(frozen=True)
 class Write:
-    """A file, written anew or replaced in one go."""
+    """A file, written or replaced in one go."""
 
     path: str
     content: bytes
@@ -159,7 +159,7 @@ def _starts_at(contents: Contents, mode: ModeName, number: int, start: tuple[str
 
 
 def _go_on(draft: _Draft, contents: Contents, mode: ModeName, now_ms: int) -> None:
-    """The next batch or epoch starts at the proven place; what was planned after it is planned anew."""
+    """The next batch or epoch starts at the proven place; what was planned after it is planned again."""
     proven, committed = contents.proven, contents.committed
     if proven is None or committed is None:
         raise _unknown_place(contents)

@@ -48,7 +48,7 @@ def check(settings: Settings) -> int:
     if refused:
         return EXIT_USAGE
     lists = sum(len(rule.ids) for rule in rules.rules)
-    click.echo(f"{settings.rules}: {len(rules.rules)} rules are right ({lists} blocked ids)")
+    click.echo(f"{settings.rules}: {len(rules.rules)} rules OK ({lists} blocked ids)")
     return EXIT_OK
 
 

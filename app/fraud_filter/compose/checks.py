@@ -32,7 +32,7 @@ def check_all(stack: Stack) -> Settings:
 
 
 def check_cores(values: dict[str, str], mode: str) -> None:
-    """Checks that each partition gets a core where the mode holds a task for each partition for ever.
+    """Checks that each partition gets a core where the mode holds a task for each partition permanently.
 
     Raises:
         UsageError: there are too few; names both numbers.

@@ -21,7 +21,7 @@ _LOOK_S = 0.5
 
 
 def switch(stack: Stack, mode: str, timeout_s: float) -> tuple[str, float]:
-    """Changes the mode in the stack's `.env`, starts filter and probe anew and waits until payments are decided.
+    """Changes the mode in the stack's `.env`, restarts filter and probe and waits until payments are decided.
 
     The filter itself repairs the checkpoint where the new mode could not start from it. A switch that was killed is
     gone on with by the next one, or by `make up`: the mode stands in `.env`, and no step depends on the one before.

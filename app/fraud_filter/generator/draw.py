@@ -86,7 +86,7 @@ def draw_ordinary(rng: np.random.Generator, population: Population, created_ms: 
     amount = _MEDIAN[category] * np.exp(rng.normal(size=count) * _SIGMA[category]) * population.card_spending[card]
     cash = category == CASH_INDEX
     amount = np.where(cash, 10 * np.ceil(amount / 10), np.maximum(np.round(amount, 2), 0.5))
-    spread = rng.random(count)  # where an amount would match a rule, it is drawn anew, below the limit
+    spread = rng.random(count)  # where an amount would match a rule, it is drawn again, below the limit
     amount = np.where(amount >= _LARGE, np.round((0.1 + 0.8 * spread) * _LARGE, 2), amount)
     amount = np.where((category == GAMBLING_INDEX) & (amount > _GAMBLING), np.ceil(spread * _GAMBLING), amount)
     foreign_cash = cash & (country != home) & (amount >= _FOREIGN_CASH)

@@ -44,7 +44,7 @@ class Steady:
 
 @dataclass(frozen=True)
 class Ramp:
-    """From `rate` to `ramp_to` payments/s, changing evenly over `ramp_seconds`; then `ramp_to` for ever."""
+    """From `rate` to `ramp_to` payments/s, changing evenly over `ramp_seconds`; then `ramp_to` forever."""
 
     rate: float
     ramp_to: float

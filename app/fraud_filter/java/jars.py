@@ -1,6 +1,6 @@
 """Jars by their lock: fetches what the local Maven repository lacks and verifies the SHA-256 of every jar.
 
-The lock (`jgo.lock.toml`, written by `jarlock`) alone decides what is fetched; nothing is resolved anew, and
+The lock (`jgo.lock.toml`, written by `jarlock`) alone decides what is fetched; nothing is resolved again, and
 with all jars present the network is not touched.
 """
 
@@ -110,7 +110,7 @@ def _verify(jar: _Jar) -> None:
         jar.path.unlink(missing_ok=True)
         raise FraudFilterError(
             f"{jar.name} is not the jar that was locked: expected SHA-256 {jar.locked.sha256}, got "
-            f"{digest.hexdigest()}. {jar.path} was removed: try again to fetch it anew"
+            f"{digest.hexdigest()}. {jar.path} was removed: try again"
         )
 
 

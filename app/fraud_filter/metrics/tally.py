@@ -80,7 +80,7 @@ class SeenOffsets:
     A ring of `WINDOW` bytes: memory is bounded, and a repetition is found when it is less than WINDOW offsets behind
     the newest one. Further back it is taken for a first decision; the audit counts exactly.
 
-    In a topic that was made anew offsets begin at 0 again. Append times tell: in a partition they rise with the offset,
+    In a topic that was recreated offsets begin at 0 again. Append times tell: in a partition they rise with the offset,
     so that a lower one with a later time, later by more than the clocks of two brokers differ, is of another topic.
     """
 

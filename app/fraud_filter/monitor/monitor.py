@@ -50,7 +50,7 @@ class Place:
 
 @dataclass
 class _Watch:
-    """One life of the query under watch; `alarm` is called once, when it must be started again."""
+    """One query run under watch; `alarm` is called once, when it must be started again."""
 
     pulse: PulseReader
     watchdog: Watchdog

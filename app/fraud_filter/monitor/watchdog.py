@@ -13,7 +13,7 @@ from fraud_filter.checkpoint.progress import Offsets
 from fraud_filter.modes import Mode
 from fraud_filter.monitor.pulse import Pulse
 
-#: Further patience before the first sign of progress of a life: plans and code are compiled, all readers connect.
+#: Further patience before the first sign of progress of a query run: plans and code are compiled, all readers connect.
 WARM_UP_S = 30.0
 
 Remedy = Literal["stalled", "partitions-added", "slots-back", "topic-recreated"]

@@ -1,7 +1,7 @@
 """JSON text as columns, by Spark's parser and by Jackson's, as parts of the code that Spark generates.
 
 `from_json` itself is none (`CodegenFallback`): the operators around it then are none either, and continuous mode
-generates the code of their projections anew for each epoch of each task while records wait (docs/modes.md).
+generates the code of their projections again for each epoch of each task while records wait (docs/modes.md).
 """
 
 from __future__ import annotations

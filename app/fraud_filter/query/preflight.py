@@ -73,7 +73,7 @@ def check_inputs(settings: Settings) -> Inputs:
 
 
 def check_slots(spark: SparkSession, inputs: Inputs, settings: Settings) -> int:
-    """Checks that each partition gets a task slot where the mode holds one task per partition for ever.
+    """Checks that each partition gets a task slot where the mode holds one task per partition permanently.
 
     Returns:
         The task slots that were granted.

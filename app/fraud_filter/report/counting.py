@@ -15,7 +15,7 @@ from fraud_filter.report.prometheus import Series
 def growth(points: Iterable[tuple[float, float]], longest_gap_s: float = math.inf) -> float:
     """What a counter grew by from its first point to its last.
 
-    A counter that falls has begun anew at 0. What it had counted at its first point is left out, as it may be older
+    A counter that falls has restarted at 0. What it had counted at its first point is left out, as it may be older
     than the window. Over a gap of more than `longest_gap_s` seconds nothing is counted.
     """
     near = (pair for pair in pairwise(points) if pair[1][0] - pair[0][0] <= longest_gap_s)

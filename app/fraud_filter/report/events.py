@@ -64,7 +64,7 @@ def find_events(
     """What happened, oldest first. All series are by mode; `gap_s` seconds without data are a gap.
 
     `up` is 1 while the query is active. `restarts` counts what the program restarted by itself. A program that began
-    anew shows in its counters, which then start at 0: `commits` is such a counter.
+    again shows in its counters, which then start at 0: `commits` is such a counter.
     """
     found = [*_changes(spans, gap_s)]
     for before, now, at in _steps(up):
@@ -76,7 +76,7 @@ def find_events(
             found.append(Event(at, "restarted", f"query restarted{times} after a failure"))
     for before, now, at in _steps(commits):
         if now < before:
-            found.append(Event(at, "started", "filter started anew: its counters begin at 0"))
+            found.append(Event(at, "started", "filter restarted: its counters begin at 0"))
     return sorted(found, key=lambda event: event.at)
 
 

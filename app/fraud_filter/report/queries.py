@@ -65,7 +65,7 @@ class Queries:
     def grown(self, metric: str, by: str) -> str:
         """What counters grew by in the window, from all of their samples.
 
-        Exact where a counter did not begin anew; elsewhere Prometheus' `increase`, which reaches beyond the first and
+        Exact where a counter did not restart; elsewhere Prometheus' `increase`, which reaches beyond the first and
         the last sample by up to half a scrape.
         """
         counter = f"{self.raw(metric)}{self.all}"

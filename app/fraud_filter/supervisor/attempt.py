@@ -1,4 +1,4 @@
-"""One life of the query: a Java process of its own, a session, the query, and what ends it."""
+"""One query run: a Java process of its own, a session, the query, and what ends it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _END_S = 8.0
 
 @dataclass(frozen=True)
 class Attempt:
-    """What a life of the query needs. `first`: nothing ran before it, so that bad input ends the program.
+    """What a query run needs. `first`: nothing ran before it, so that bad input ends the program.
 
     `again` is told when only the query is started again, in the same Java process.
     """
@@ -152,7 +152,7 @@ class Attempt:
         return query, place
 
     def _await_slots(self, spark: SparkSession, inputs: preflight.Inputs) -> int:
-        """Waits until there is a task slot for each partition; only the wish to stop, or Java's end, ends the wait."""
+        """Waits until there is a task slot for each partition; only a stop request, or Java's end, ends the wait."""
         slots = count_slots(spark)
         if preflight.lacks_slots(inputs, slots):
             self.monitor.set_state("waiting-for-slots")

@@ -1,4 +1,4 @@
-"""What ends a query that runs: its own failure, what the watchdog sees, Java's death, or the wish to stop."""
+"""What ends a query that runs: its own failure, what the watchdog sees, Java's death, or a stop request."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Ending:
         self._query = query
         self._settings = settings
         self._holds_tasks = holds_tasks
-        # No SimpleQueue: its `get` waits for ever where a signal handler outlasts its timeout (Python 3.11).
+        # No SimpleQueue: its `get` waits forever where a signal handler outlasts its timeout (Python 3.11).
         self._errors: queue.Queue[FraudFilterError] = queue.Queue()
         threading.Thread(target=self._await_end, name="query-end", daemon=True).start()
 

@@ -94,6 +94,6 @@ class _Wellbeing:
         return note
 
     def fresh(self) -> bool:
-        """To be asked when a life has ended."""
+        """To be asked when a query run has ended."""
         ran_s = time.monotonic() - self._started_at if self._started_at is not None else 0.0
         return self._monitor.committed != self._committed or ran_s > self._settings.restart_reset_s

@@ -21,9 +21,9 @@ _JITTER = 0.5
 
 @dataclass(frozen=True)
 class Policy:
-    """`attempt(number)` runs one life of the query: it returns when it was stopped, and raises what ended it.
+    """`attempt(number)` makes one query run: it returns when it was stopped, and raises what ended it.
 
-    `fresh()` says, after an attempt, whether the query did well in it; the count of failures then begins anew.
+    `fresh()` says, after an attempt, whether the query did well in it; the count of failures then starts again.
     `announce(error, attempt, seconds)` is told of each restart before its back-off.
     """
 

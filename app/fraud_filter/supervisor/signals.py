@@ -1,4 +1,4 @@
-"""The wish to stop, from SIGTERM or SIGINT, and the guarantee that it is granted."""
+"""The stop request, from SIGTERM or SIGINT, and the guarantee that it is obeyed."""
 
 from __future__ import annotations
 

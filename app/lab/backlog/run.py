@@ -24,7 +24,7 @@ from lab.harness.workspace import Workspace
 from lab.transitions.filter_run import FilterRun
 
 _PARTITIONS = 2
-#: One task slot a partition for ever, and some for the micro-batch modes.
+#: One task slot a partition permanently, and some for the micro-batch modes.
 _SLOTS = 4
 #: Deadlines in seconds: Spark's start takes about 10 s on 2 idle cores. The others are for each 1,000 records.
 _START_S = 240

@@ -28,7 +28,7 @@ class BenchPlan:
 
     `seconds` are measured at the lowest rate of each round, at most `OTHERS_S` at the others, which have more payments;
     before each rate `settle_s` are left out, and `warmup_s` at `warmup_rate` once for each start of a contender.
-    `awake` keeps the cores from sleeping (Linux). A start is done anew up to `repeats` times when others took the
+    `awake` keeps the cores from sleeping (Linux). A start is repeated up to `repeats` times when others took the
     processor meanwhile.
 
     Raises:

@@ -32,7 +32,7 @@ class Observer:
         return self._probe.snapshot().flagged > 0
 
     def reset(self) -> None:
-        """Begins latencies and their distribution anew; the status goes on counting records."""
+        """Begins latencies and their distribution again; the status goes on counting records."""
         snapshot = self._probe.snapshot()
         self._earlier = self._earlier[0] + snapshot.flagged, self._earlier[1] + snapshot.rejected
         self._probe.reset()

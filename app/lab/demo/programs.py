@@ -16,7 +16,7 @@ _SPARE_S = 300
 
 
 def demo_settings(settings: Settings, plan: DemoPlan, address: str) -> Settings:
-    """The user's settings on this machine, with more task slots than continuous and real-time mode hold for ever."""
+    """The user's settings on this machine, with more task slots than continuous and real-time mode hold permanently."""
     return programs.on_this_machine(settings, address, slots=max(8, plan.partitions + 2))
 
 

@@ -62,7 +62,7 @@ class Run:
                 yield outcome
 
     def steady(self) -> None:
-        """Waits until the stack is healthy and decides payments; makes it anew, once, when it does not get there.
+        """Waits until the stack is healthy and decides payments; recreates it, once, when it does not get there.
 
         Raises:
             FraudFilterError: it does not get there then, either.
@@ -70,7 +70,7 @@ class Run:
         try:
             self._await_steady()
         except FraudFilterError as error:
-            self._stage.say(f"the stack is made anew on its data: {error}")
+            self._stage.say(f"the stack is recreated on its data: {error}")
             start(self._stage.stack, ["--force-recreate"], self._stage.stack.services(), _SWITCH_S)
             self._await_steady()
 

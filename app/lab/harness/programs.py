@@ -37,7 +37,7 @@ def on_this_machine(settings: Settings, address: str, *, slots: int) -> Settings
 
     Args:
         address: of the broker, host:port.
-        slots: Spark's task slots; continuous and real-time mode hold one a partition for ever.
+        slots: Spark's task slots; continuous and real-time mode hold one a partition permanently.
     """
     return settings.model_copy(
         update={

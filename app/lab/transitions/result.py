@@ -29,7 +29,7 @@ class Transition:
     """One change of mode on one checkpoint, under load.
 
     `how`: "as it is", or what was repaired before the start. `lost`, `duplicated` and `unexpected` are the audit's
-    counts of it (records). `seconds`: from the wish to stop until a payment that came after the stop was decided;
+    counts of it (records). `seconds`: from the stop request until a payment that came after the stop was decided;
     None, and a reason in `error`, when the new mode did not get there.
     """
 

@@ -16,7 +16,7 @@ from lab.transitions.route import Change
 from lab.transitions.run import Say, Scene, run_changes
 
 _PARTITIONS = 2
-#: One task slot a partition for ever, and some for the micro-batch modes.
+#: One task slot a partition permanently, and some for the micro-batch modes.
 _SLOTS = 4
 #: The generator is stopped; this is its limit should nobody do so.
 _LIMIT_S = 24 * 3600

@@ -144,7 +144,7 @@ def _slots(made: Dashboard) -> None:
         lines(
             "Task slots",
             "Slots needed for good and slots granted, and the tasks that run now. In continuous and real-time mode as "
-            "many tasks as partitions run for ever.",
+            "many tasks as partitions never end.",
             "task-slots-and-executors",
             ask(f"fraud_filter_task_slots_needed{{{CHOSEN}}}", "needed, {{mode}}"),
             ask(f"fraud_filter_task_slots_granted{{{CHOSEN}}}", "granted, {{mode}}"),

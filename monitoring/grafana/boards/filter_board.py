@@ -204,7 +204,7 @@ def _flow(made: Dashboard) -> None:
         lines(
             "Duplicates and losses",
             "Decisions on payments that had been decided before, as after a restart: delivery is at-least-once. And "
-            "payments that Kafka removed before they were read. `make audit` counts both anew from the topics.",
+            "payments that Kafka removed before they were read. `make audit` counts both again from the topics.",
             "duplicates-and-losses",
             ask(
                 f"sum by (mode) (increase(fraud_filter_duplicate_records_total{{{CHOSEN}}}[$__rate_interval]))",

@@ -56,7 +56,7 @@ def test_a_recorded_checkpoint_of_a_killed_continuous_query(mode: ModeName) -> N
     expected = f'{version}\n{{"batchWatermarkMs":0,"batchTimestampMs":{NOW_MS},"conf":{conf}}}\n{source}'
     assert written.content.decode() == expected
     assert start_of(apply(files, found.steps), mode) == start_of(files, "continuous")
-    # Its own engine would not log epoch 4 anew, and its commit would claim what the killed query had read.
+    # Its own engine would not log epoch 4 again, and its commit would claim what the killed query had read.
     assert paths(plan(files, "continuous")) == ["remove offsets/4"]
 
 

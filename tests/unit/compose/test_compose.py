@@ -191,7 +191,7 @@ def test_secrets_are_on_no_command_line() -> None:
 
 
 def test_each_image_of_ours_is_built_once_and_never_pulled() -> None:
-    """Two builds of one name would differ by their labels, and the containers be made anew each time."""
+    """Two builds of one name would differ by their labels, and the containers be recreated each time."""
     ours = [service for service in SERVICES.values() if service["image"].startswith("fraud-filter-")]
     built = [service["image"] for service in ours if "build" in service]
     assert sorted(built) == sorted({service["image"] for service in ours})

@@ -82,7 +82,7 @@ def test_a_partition_that_is_gone_has_no_offsets_any_more() -> None:
     assert lags() == {"0": 0, "1": 1, "2": 690}
     metrics.set_offsets({0: 5, 1: 5, 2: 10}, {})  # no broker answers
     assert lags() == {"0": 0, "1": 1, "2": 690}
-    metrics.set_offsets({0: 5, 1: 5, 2: 10}, {0: 5, 1: 7})  # made anew with two partitions
+    metrics.set_offsets({0: 5, 1: 5, 2: 10}, {0: 5, 1: 7})  # recreated with two partitions
     assert lags() == {"0": 0, "1": 2}
     committed = {s.labels.get("partition") for f in registry.collect() for s in f.samples if "committed" in s.name}
     assert committed == {"0", "1"}

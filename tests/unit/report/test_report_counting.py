@@ -101,7 +101,7 @@ def test_everything_that_happened_is_told_in_order() -> None:
         (20, "gap", "data again, after 13s without any"),
         (20, "active", "query active"),
         (22, "restarted", "query restarted after a failure"),
-        (22, "started", "filter started anew: its counters begin at 0"),
+        (22, "started", "filter restarted: its counters begin at 0"),
         (23, "restarted", "query restarted 2 times after a failure"),
     ]
 

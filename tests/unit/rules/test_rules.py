@@ -182,4 +182,4 @@ def test_block_lists_alone_need_no_java(tmp_path: Path) -> None:
     text = "rules:\n  - {name: a, blocked: {column: card_id, ids: [x]}}\n"
     done = _call_check(tmp_path, text, JAVA_HOME=str(tmp_path / "nowhere"), PATH=str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
-    assert "1 rules are right (1 blocked ids)" in done.stdout
+    assert "1 rules OK (1 blocked ids)" in done.stdout

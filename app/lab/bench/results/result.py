@@ -61,7 +61,7 @@ class StartResult:
 
     `uss_mib` is the memory that it had for itself after the last rate. `error` says why it has no (more) rates, and
     `failed_at` is the rate at which that happened, None where it was at none. `repeated` is how often the contender
-    was started anew because others took the processor.
+    was restarted because others took the processor.
     """
 
     contender: str
@@ -89,7 +89,7 @@ class RestartResult:
     """What an interruption of a mode takes, in seconds, at 100 payments a second.
 
     `recover_s`: from kill -9 of Spark's Java to the decision on a payment that came after it. `switch_s`: from the
-    wish to stop until the mode `switched_to` had decided on a payment that came after the stop. `lost`, `duplicated`
+    stop request until the mode `switched_to` had decided on a payment that came after the stop. `lost`, `duplicated`
     and `unexpected` are the audit's, of both together.
     """
 
