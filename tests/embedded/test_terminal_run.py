@@ -57,7 +57,8 @@ def test_an_audit_shows_headers_as_text(outputs: Outputs) -> None:
 
 def test_spark_s_log_shows_messages_and_exceptions_as_text() -> None:
     code = (
-        "import sys; from pathlib import Path; from fraud_filter import session; from fraud_filter.config import load\n"
+        "import sys; from pathlib import Path\n"
+        "from fraud_filter.config import load; from fraud_filter.spark import session\n"
         "spark = session.start(load({'spark_master': 'local[1]'}, Path('/dev/null')))\n"
         "log = spark._jvm.org.apache.logging.log4j.LogManager.getLogger('record')\n"
         "log.warn(sys.argv[1])\n"

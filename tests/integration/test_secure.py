@@ -48,7 +48,7 @@ except requests.ConnectionError:
 def strangers(secured: Deployed) -> Iterator[list[Container]]:
     """Spark applications of the same image in containers that were given no secret; an attempt takes over a minute."""
     code = (
-        "import sys; from fraud_filter import session; from fraud_filter.config import load; "
+        "import sys; from fraud_filter.config import load; from fraud_filter.spark import session; "
         "session.start(load({'query_name': 'stranger', 'spark_master': 'spark://spark-master:7077', "
         "'spark_conf': sys.argv[1]}))"
     )
