@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from cryptography import x509
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from fraud_filter.config import Settings
+from fraud_filter.metrics import catalogue
 from fraud_filter.metrics.server import Registry
 
 
@@ -41,14 +43,9 @@ class CertificateMetrics:
 
     def collect(self) -> Iterator[Metric]:
         """Called by the registry at each scrape."""
-        family = GaugeMetricFamily(
-            "fraud_filter_certificate_expiry_timestamp_seconds",
-            "When a certificate of the connection to Kafka ends, by its file's name.",
-            labels=["file"],
-        )
+        yield catalogue.CERTIFICATE_EXPIRY.collected(self._ends())
+
+    def _ends(self) -> Iterator[tuple[tuple[str], float]]:
         for file, pick in self._files:
-            try:
-                family.add_metric([file.name], pick(ends(file)))
-            except (OSError, ValueError):
-                continue
-        yield family
+            with suppress(OSError, ValueError):
+                yield (file.name,), pick(ends(file))

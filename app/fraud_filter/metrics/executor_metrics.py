@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
+from fraud_filter.metrics import catalogue
 from fraud_filter.metrics.server import Registry
 from fraud_filter.spark.executors import Executor
-
-_PREFIX = "fraud_filter_executor_"
 
 
 class ExecutorMetrics:
     """What the live executors said last, by executor; one that is gone has no series any more."""
 
     def __init__(self, registry: Registry, *, mode: str, query: str) -> None:
-        self._labels = {"mode": mode, "query": query}
+        self._labels = (mode, query)
         self._executors: Sequence[Executor] = ()
         registry.register(self)  # a collector by its `collect`
 
@@ -26,25 +25,15 @@ class ExecutorMetrics:
 
     def collect(self) -> Iterator[Metric]:
         """Called by the registry at each scrape."""
-        labels = (*self._labels, "executor")
-        cores = GaugeMetricFamily(f"{_PREFIX}cores", "Task slots of the executor.", labels=labels)
-        active = GaugeMetricFamily(f"{_PREFIX}active_tasks", "Tasks that run on the executor.", labels=labels)
-        done = CounterMetricFamily(
-            f"{_PREFIX}tasks", "Tasks that ended on the executor, by how they did.", labels=(*labels, "outcome")
+        by_executor = [((*self._labels, executor.name), executor) for executor in self._executors]
+        yield catalogue.EXECUTOR_CORES.collected((labels, each.cores) for labels, each in by_executor)
+        yield catalogue.EXECUTOR_ACTIVE_TASKS.collected((labels, each.active_tasks) for labels, each in by_executor)
+        yield catalogue.EXECUTOR_TASKS.collected(
+            ((*labels, outcome), count)
+            for labels, each in by_executor
+            for outcome, count in (("completed", each.completed_tasks), ("failed", each.failed_tasks))
         )
-        collections = CounterMetricFamily(
-            f"{_PREFIX}gc_seconds", "Time that the executor's garbage collections took.", labels=labels
+        yield catalogue.EXECUTOR_GC.collected((labels, each.gc_s) for labels, each in by_executor)
+        yield catalogue.EXECUTOR_PEAK_MEMORY.collected(
+            ((*labels, area), held) for labels, each in by_executor for area, held in each.peak_bytes.items()
         )
-        peaks = GaugeMetricFamily(
-            f"{_PREFIX}peak_memory_bytes", "Most memory that the executor has used.", labels=(*labels, "area")
-        )
-        for executor in self._executors:
-            values = (*self._labels.values(), executor.name)
-            cores.add_metric(values, executor.cores)
-            active.add_metric(values, executor.active_tasks)
-            done.add_metric((*values, "completed"), executor.completed_tasks)
-            done.add_metric((*values, "failed"), executor.failed_tasks)
-            collections.add_metric(values, executor.gc_s)
-            for area, held in executor.peak_bytes.items():
-                peaks.add_metric((*values, area), held)
-        return iter((cores, active, done, collections, peaks))

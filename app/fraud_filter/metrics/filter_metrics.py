@@ -1,4 +1,4 @@
-"""The metrics of the running filter, the same names and labels in every mode. No Spark here."""
+"""The metrics of the running filter, the same in every mode. No Spark here."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Literal, get_args
 
-from prometheus_client import Counter, Gauge
+from prometheus_client import Gauge
 
 from fraud_filter.checkpoint.progress import Offsets, Progress
+from fraud_filter.metrics import catalogue
 from fraud_filter.metrics.server import Registry
 
-_LABELS = ("mode", "query")
 State = Literal["starting", "running", "waiting-for-slots", "backing-off", "stopping"]
 
 
@@ -27,40 +27,27 @@ class FilterMetrics:
         self._topic = topic
         self._partitions: set[int] = set()
 
-        def gauge(name: str, text: str, *more: str) -> Gauge:
-            return Gauge(f"fraud_filter_{name}", text, (*_LABELS, *more), registry=registry)
-
-        def counter(name: str, text: str) -> Counter:
-            made = Counter(f"fraud_filter_{name}", text, _LABELS, registry=registry)
-            made.labels(*self._values)  # there from the start, so that the first increase shows
-            return made
-
-        self._restarts = Counter(
-            "fraud_filter_restarts_total",
-            "Restarts of the query from its checkpoint, by reason.",
-            (*_LABELS, "reason"),
-            registry=registry,
-        )
+        self._restarts = catalogue.RESTARTS.make(registry)
         for reason in reasons:
             self._restarts.labels(*self._values, reason)
-
-        by_partition = ("topic", "partition")
-        self._up = gauge("up", "1 while the query is active, else 0.")
-        self._healthy = gauge("healthy", "1 while the query is active, keeps up and reads all partitions, else 0.")
-        self._commits = counter("commits_total", "Micro-batches, real-time batches or epochs committed.")
-        self._rows = counter("input_records_total", "Records read from the input topic, by committed offsets.")
-        self._lost = counter("lost_records_total", "Records removed from the input topic before they were read.")
-        self._state = gauge("state", "1 for what the program does now, 0 for the other states.", "state")
-        self._rate = gauge("input_records_per_second", "Rate of the input records of the newest commit.")
-        self._phase = gauge("phase_duration_seconds", "Duration of a phase of the newest batch.", "phase")
-        self._committed = gauge("committed_offset", "Next offset to read after the newest commit.", *by_partition)
-        self._read = gauge("read_offset", "Offset that was read up to: committed, or told by tasks.", *by_partition)
-        self._latest = gauge("latest_offset", "End offset of the input partition.", *by_partition)
-        self._lag = gauge("consumer_lag_records", "End offset minus the offset that was read up to.", *by_partition)
-        self._unknown = gauge("unknown_partitions", "Partitions of the input topic of which no broker tells the end.")
-        self._last = gauge("last_progress_timestamp_seconds", "Time of the newest commit.")
-        self._needed = gauge("task_slots_needed", "Task slots that the mode needs for good: one a partition, or 0.")
-        self._granted = gauge("task_slots_granted", "Task slots that the application was granted.")
+        self._up = catalogue.UP.make(registry)
+        self._healthy = catalogue.HEALTHY.make(registry)
+        self._commits = catalogue.COMMITS.make(registry)
+        self._rows = catalogue.INPUT_RECORDS.make(registry)
+        self._lost = catalogue.LOST_RECORDS.make(registry)
+        for counter in (self._commits, self._rows, self._lost):
+            counter.labels(*self._values)  # there from the start, so that the first increase shows
+        self._state = catalogue.STATE.make(registry)
+        self._rate = catalogue.INPUT_RATE.make(registry)
+        self._phase = catalogue.PHASE_DURATION.make(registry)
+        self._committed = catalogue.COMMITTED_OFFSET.make(registry)
+        self._read = catalogue.READ_OFFSET.make(registry)
+        self._latest = catalogue.LATEST_OFFSET.make(registry)
+        self._lag = catalogue.CONSUMER_LAG.make(registry)
+        self._unknown = catalogue.UNKNOWN_PARTITIONS.make(registry)
+        self._last = catalogue.LAST_PROGRESS.make(registry)
+        self._needed = catalogue.SLOTS_NEEDED.make(registry)
+        self._granted = catalogue.SLOTS_GRANTED.make(registry)
         self._up.labels(*self._values).set(0)
         self._healthy.labels(*self._values).set(0)
 

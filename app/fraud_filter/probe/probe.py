@@ -19,7 +19,8 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.append_time import require_append_time, wrong_timestamps
 from fraud_filter.kafka.offsets import NoBrokerError, describe_error, find_bounds, find_partitions, open_consumer
-from fraud_filter.metrics.server import ProbeMetrics, Registry
+from fraud_filter.metrics.probe_metrics import ProbeMetrics
+from fraud_filter.metrics.server import Registry
 from fraud_filter.metrics.tally import ProbeSnapshot, SeenOffsets, Tally
 from fraud_filter.query.source_headers import Source, read_source
 

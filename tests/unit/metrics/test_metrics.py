@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from fraud_filter.errors import UsageError
-from fraud_filter.metrics.server import LATENCY_BUCKETS_S, REJECT_REASONS, MetricsServer, ProbeMetrics, Registry
+from fraud_filter.metrics.probe_metrics import LATENCY_BUCKETS_S, REJECT_REASONS, ProbeMetrics
+from fraud_filter.metrics.server import MetricsServer, Registry
 from fraud_filter.metrics.tally import Tally
 
 LABELS = {"mode": "continuous", "query": "q"}

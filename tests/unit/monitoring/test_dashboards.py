@@ -19,7 +19,8 @@ from fraud_filter.home import HOME
 from fraud_filter.metrics.certificates import CertificateMetrics
 from fraud_filter.metrics.executor_metrics import ExecutorMetrics
 from fraud_filter.metrics.filter_metrics import FilterMetrics
-from fraud_filter.metrics.server import GeneratorMetrics, ProbeMetrics
+from fraud_filter.metrics.generator_metrics import GeneratorMetrics
+from fraud_filter.metrics.probe_metrics import ProbeMetrics
 
 BOARDS = HOME / "monitoring/grafana/boards"
 DASHBOARDS = sorted((HOME / "monitoring/grafana/dashboards").glob("*.json"))

@@ -14,7 +14,8 @@ from fraud_filter.config import load
 from fraud_filter.metrics.certificates import CertificateMetrics
 from fraud_filter.metrics.executor_metrics import ExecutorMetrics
 from fraud_filter.metrics.filter_metrics import FilterMetrics
-from fraud_filter.metrics.server import REJECT_REASONS, GeneratorMetrics, ProbeMetrics
+from fraud_filter.metrics.generator_metrics import GeneratorMetrics
+from fraud_filter.metrics.probe_metrics import REJECT_REASONS, ProbeMetrics
 from fraud_filter.spark.executors import Executor
 
 LABELS = {"mode": "micro-batch", "query": "q"}

@@ -1,0 +1,216 @@
+"""Every metric of the project's own programs: programs make them from here, and so are the tables of docs/metrics.md.
+
+Names are those on the page. A program's metrics stand in the order of its page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
+from prometheus_client.core import Metric
+from prometheus_client.metrics import MetricWrapperBase
+
+from fraud_filter.config import ModeName
+from fraud_filter.modes import MODES
+
+Program = Literal["filter", "probe", "generator"]
+#: The class that `make` makes one of.
+Made = TypeVar("Made", bound=MetricWrapperBase)
+
+
+@dataclass(frozen=True)
+class Entry(Generic[Made]):
+    """One metric: `program` serves it, with values in `modes`."""
+
+    kind: type[Made]
+    program: Program
+    name: str
+    unit: str
+    help: str
+    labels: tuple[str, ...]
+    modes: frozenset[ModeName]
+
+    @property
+    def type(self) -> str:
+        """As Prometheus calls it."""
+        return self.kind.__name__.lower()
+
+    def make(self, registry: CollectorRegistry, **options: Any) -> Made:
+        """The metric, to be set and counted."""
+        return self.kind(self.name, self.help, self.labels, registry=registry, **options)
+
+    def collected(self, samples: Iterable[tuple[Sequence[str], float]]) -> Metric:
+        """What a collector gives for the metric at a scrape: of each sample the values of the labels, and its own."""
+        family = Metric(self.name.removesuffix("_total"), self.help, self.type)
+        for labels, value in samples:
+            family.add_sample(self.name, dict(zip(self.labels, labels, strict=True)), value)
+        return family
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Metrics of one program that have `labels` and `modes` in common."""
+
+    program: Program
+    labels: tuple[str, ...]
+    modes: frozenset[ModeName] = frozenset(MODES)
+
+    def of(self, kind: type[Made], name: str, unit: str, text: str, *more: str) -> Entry[Made]:
+        """One of them, with `more` labels."""
+        return Entry(kind, self.program, name, unit, text, (*self.labels, *more), self.modes)
+
+
+_FILTER = _Group("filter", ("mode", "query"))
+_PARTITION = _Group("filter", (*_FILTER.labels, "topic", "partition"))
+#: Spark tells the phases of a batch in progress events.
+_BATCH = _Group("filter", _FILTER.labels, frozenset(mode.name for mode in MODES.values() if mode.sends_progress))
+_EXECUTOR = _Group("filter", (*_FILTER.labels, "executor"))
+_CONNECTION = _Group("filter", ())
+_PROBE = _Group("probe", ("mode", "query"))
+_GENERATOR = _Group("generator", ())
+
+RESTARTS = _FILTER.of(
+    Counter,
+    "fraud_filter_restarts_total",
+    "restarts",
+    "Restarts of the query from its checkpoint, by reason.",
+    "reason",
+)
+UP = _FILTER.of(Gauge, "fraud_filter_up", "0 or 1", "1 while the query is active, else 0.")
+HEALTHY = _FILTER.of(
+    Gauge, "fraud_filter_healthy", "0 or 1", "1 while the query is active, keeps up and reads all partitions, else 0."
+)
+COMMITS = _FILTER.of(
+    Counter, "fraud_filter_commits_total", "commits", "Micro-batches, real-time batches or epochs committed."
+)
+INPUT_RECORDS = _FILTER.of(
+    Counter, "fraud_filter_input_records_total", "records", "Records read from the input topic, by committed offsets."
+)
+LOST_RECORDS = _FILTER.of(
+    Counter, "fraud_filter_lost_records_total", "records", "Records removed from the input topic before they were read."
+)
+STATE = _FILTER.of(
+    Gauge, "fraud_filter_state", "0 or 1", "1 for what the program does now, 0 for the other states.", "state"
+)
+INPUT_RATE = _FILTER.of(
+    Gauge,
+    "fraud_filter_input_records_per_second",
+    "records per second",
+    "Rate of the input records of the newest commit.",
+)
+PHASE_DURATION = _BATCH.of(
+    Gauge, "fraud_filter_phase_duration_seconds", "seconds", "Duration of a phase of the newest batch.", "phase"
+)
+COMMITTED_OFFSET = _PARTITION.of(
+    Gauge, "fraud_filter_committed_offset", "offset", "Next offset to read after the newest commit."
+)
+READ_OFFSET = _PARTITION.of(
+    Gauge, "fraud_filter_read_offset", "offset", "Offset that was read up to: committed, or told by tasks."
+)
+LATEST_OFFSET = _PARTITION.of(Gauge, "fraud_filter_latest_offset", "offset", "End offset of the input partition.")
+CONSUMER_LAG = _PARTITION.of(
+    Gauge, "fraud_filter_consumer_lag_records", "records", "End offset minus the offset that was read up to."
+)
+UNKNOWN_PARTITIONS = _FILTER.of(
+    Gauge,
+    "fraud_filter_unknown_partitions",
+    "partitions",
+    "Partitions of the input topic of which no broker tells the end.",
+)
+LAST_PROGRESS = _FILTER.of(
+    Gauge, "fraud_filter_last_progress_timestamp_seconds", "seconds since 1970", "Time of the newest commit."
+)
+SLOTS_NEEDED = _FILTER.of(
+    Gauge, "fraud_filter_task_slots_needed", "slots", "Task slots that the mode needs for good: one a partition, or 0."
+)
+SLOTS_GRANTED = _FILTER.of(
+    Gauge, "fraud_filter_task_slots_granted", "slots", "Task slots that the application was granted."
+)
+
+EXECUTOR_CORES = _EXECUTOR.of(Gauge, "fraud_filter_executor_cores", "slots", "Task slots of the executor.")
+EXECUTOR_ACTIVE_TASKS = _EXECUTOR.of(
+    Gauge, "fraud_filter_executor_active_tasks", "tasks", "Tasks that run on the executor."
+)
+EXECUTOR_TASKS = _EXECUTOR.of(
+    Counter,
+    "fraud_filter_executor_tasks_total",
+    "tasks",
+    "Tasks that ended on the executor, by how they did.",
+    "outcome",
+)
+EXECUTOR_GC = _EXECUTOR.of(
+    Counter, "fraud_filter_executor_gc_seconds_total", "seconds", "Time that the executor's garbage collections took."
+)
+EXECUTOR_PEAK_MEMORY = _EXECUTOR.of(
+    Gauge, "fraud_filter_executor_peak_memory_bytes", "bytes", "Most memory that the executor has used.", "area"
+)
+CERTIFICATE_EXPIRY = _CONNECTION.of(
+    Gauge,
+    "fraud_filter_certificate_expiry_timestamp_seconds",
+    "seconds since 1970",
+    "When a certificate of the connection to Kafka ends, by its file's name.",
+    "file",
+)
+
+LATENCY = _PROBE.of(
+    Histogram,
+    "fraud_filter_end_to_end_latency_seconds",
+    "seconds",
+    "Time from the append of a payment to the append of its decision, both on the broker's clock.",
+)
+FLAGGED = _PROBE.of(
+    Counter, "fraud_filter_flagged_records_total", "records", "Flagged records read, repeated ones too."
+)
+REJECTED = _PROBE.of(
+    Counter,
+    "fraud_filter_rejected_records_total",
+    "records",
+    "Rejected records read, repeated ones too, by reason.",
+    "reason",
+)
+DUPLICATE = _PROBE.of(
+    Counter, "fraud_filter_duplicate_records_total", "records", "Records read whose payment had been decided before."
+)
+UNREADABLE = _PROBE.of(
+    Counter,
+    "fraud_filter_unreadable_records_total",
+    "records",
+    "Records on the output topics without readable source headers.",
+)
+NEGATIVE_LATENCY = _PROBE.of(
+    Counter,
+    "fraud_filter_negative_latency_records_total",
+    "records",
+    "Decisions that bear an earlier time than their payment: the brokers' clocks differ.",
+)
+LAST_OUTPUT = _PROBE.of(
+    Gauge,
+    "fraud_filter_last_output_timestamp_seconds",
+    "seconds since 1970",
+    "Append time of the newest record on the output topics.",
+)
+INTERVAL_LATENCY = _PROBE.of(
+    Summary,
+    "fraud_filter_interval_latency_seconds",
+    "seconds",
+    "Latency of the decisions of the last interval: exact quantiles.",
+    "quantile",
+)
+
+SENT = _GENERATOR.of(
+    Counter, "fraud_filter_generator_sent_records_total", "records", "Payments handed to the Kafka client."
+)
+FAILED = _GENERATOR.of(
+    Counter, "fraud_filter_generator_failed_records_total", "records", "Payments known not to have been delivered."
+)
+LATE = _GENERATOR.of(
+    Counter,
+    "fraud_filter_generator_late_records_total",
+    "records",
+    "Payments sent more than 10 ms after they were due.",
+)
+
+CATALOGUE: tuple[Entry[Any], ...] = tuple(each for each in tuple(globals().values()) if isinstance(each, Entry))
