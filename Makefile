@@ -1,7 +1,7 @@
 # Entry points; `make` lists them. What they do is in fraud-filter (app/fraud_filter) and in the scripts called here.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench bench-compare bench-flink experiment transitions backlog faults soak stack up down status report logs switch audit base test test-unit test-untimed test-timed test-embedded test-integration lint fmt lock dashboards doctor clean sbom scan
+.PHONY: help demo bench bench-compare bench-flink experiment transitions backlog faults soak stack up down status report logs switch audit base test test-unit test-untimed test-timed test-embedded test-integration lint fmt lock dashboards metrics doctor clean sbom scan
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -102,6 +102,9 @@ fmt: $(READY) ## Format the code and mend what can be mended
 
 dashboards: $(READY) ## Write Grafana's dashboards again from monitoring/grafana/boards; needs Python 3.11
 	$(BIN)/python monitoring/grafana/boards monitoring/grafana/dashboards
+
+metrics: $(READY) ## Write the tables of docs/metrics.md again from the catalogue of metrics
+	$(BIN)/python -m fraud_filter.metrics.document
 
 lock: $(READY) ## Pin Python packages and jars again, with checksums
 	app/lock

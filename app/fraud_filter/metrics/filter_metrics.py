@@ -1,4 +1,4 @@
-"""The metrics of the running filter, the same in every mode. No Spark here."""
+"""The metrics of the running filter, the same names and labels in every mode. No Spark here."""
 
 from __future__ import annotations
 

@@ -12,15 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
-from prometheus_client import CollectorRegistry
 
-from fraud_filter.config import Settings
 from fraud_filter.home import HOME
-from fraud_filter.metrics.certificates import CertificateMetrics
-from fraud_filter.metrics.executor_metrics import ExecutorMetrics
-from fraud_filter.metrics.filter_metrics import FilterMetrics
-from fraud_filter.metrics.generator_metrics import GeneratorMetrics
-from fraud_filter.metrics.probe_metrics import ProbeMetrics
+from fraud_filter.metrics.catalogue import CATALOGUE
 
 BOARDS = HOME / "monitoring/grafana/boards"
 DASHBOARDS = sorted((HOME / "monitoring/grafana/dashboards").glob("*.json"))
@@ -33,10 +27,6 @@ AGENT_OF_SPARK = "spark/conf/exporter.yml"
 BUILT_IN = {"__rate_interval", "__range"}
 
 
-class _Nothing:
-    sent = failed = late = 0
-
-
 def rules() -> list[dict[str, Any]]:
     groups = [group for path in RULES for group in yaml.safe_load(path.read_text())["groups"]]
     return [rule for group in groups for rule in group["rules"]]
@@ -44,17 +34,8 @@ def rules() -> list[dict[str, Any]]:
 
 def exported() -> set[str]:
     """Names of the series that the program, the agents in Kafka and Spark, and the recording rules give."""
-    registry = CollectorRegistry()
-    labels = {"mode": "continuous", "query": "fraud-filter"}
-    FilterMetrics(registry, **labels, topic="payments")
-    ExecutorMetrics(registry, **labels)
-    ProbeMetrics(registry, **labels)
-    GeneratorMetrics(registry, _Nothing())
-    CertificateMetrics(registry, Settings(_env_file=None))  # type: ignore[call-arg]
-    names = set()
-    for family in registry.collect():
-        suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum")}.get(family.type, ("",))
-        names |= {family.name + suffix for suffix in suffixes}
+    suffixes = {"histogram": ("_bucket", "_count", "_sum")}
+    names = {entry.name + suffix for entry in CATALOGUE for suffix in suffixes.get(entry.type, ("",))}
     agents = [yaml.safe_load((HOME / path).read_text())["rules"] for path in ("kafka/exporter.yml", AGENT_OF_SPARK)]
     names |= {rule["name"] for agent in agents for rule in agent}
     return names | {rule["record"] for rule in rules() if "record" in rule}

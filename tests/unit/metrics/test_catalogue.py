@@ -1,0 +1,70 @@
+"""The catalogue of metrics against the pages that programs serve, and docs/metrics.md against the catalogue."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from contextlib import closing
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from fraud_filter.config import load
+from fraud_filter.metrics import document, local_http
+from fraud_filter.metrics.catalogue import CATALOGUE, PHASE_DURATION, Program
+from fraud_filter.metrics.generator_metrics import GeneratorMetrics
+from fraud_filter.metrics.server import MetricsServer, Registry
+from fraud_filter.monitor.monitor import Monitor
+from fraud_filter.probe.probe import Probe
+
+#: Nobody listens there.
+SETTINGS = load({"kafka_bootstrap_servers": "127.0.0.1:9", "metrics_port": "0"}, Path("/dev/null"))
+
+
+class _Counts:
+    sent = failed = late = 0
+
+
+def page(program: Program) -> str:
+    """What the program serves before it has met Kafka or Spark."""
+    if program == "filter":
+        with closing(Monitor(SETTINGS, ())) as monitor:
+            return local_http.get(f"http://127.0.0.1:{monitor.port}/metrics", 5).text
+    registry = Registry()
+    if program == "probe":
+        Probe(SETTINGS, registry)
+    else:
+        GeneratorMetrics(registry, _Counts())
+    server = MetricsServer(registry, "127.0.0.1", 0, "probe_port")
+    try:
+        return local_http.get(f"http://127.0.0.1:{server.port}/metrics", 5).text
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("program", get_args(Program))
+def test_a_page_has_what_the_catalogue_has_and_in_its_order(program: Program) -> None:
+    served = re.findall(r"^# HELP (\w+) (.+)\n# TYPE \1 (\w+)$", page(program), re.MULTILINE)
+    own = [each for each in served if not each[0].startswith("process_")]
+    assert own == [(entry.name, entry.help, entry.type) for entry in CATALOGUE if entry.program == program]
+
+
+def test_a_name_is_given_once() -> None:
+    assert len({entry.name for entry in CATALOGUE}) == len(CATALOGUE) > 30
+
+
+def test_a_mode_without_progress_events_has_no_phases() -> None:
+    assert PHASE_DURATION.modes == {"micro-batch", "async-progress", "real-time"}
+
+
+def test_a_sample_has_a_value_for_each_label() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        PHASE_DURATION.collected([(("continuous", "q"), 1.0)])
+
+
+def test_the_documentation_is_what_the_catalogue_says(tmp_path: Path) -> None:
+    made = tmp_path / "metrics.md"
+    shutil.copy(document.FILE, made)
+    document.write(made)
+    assert made.read_text() == document.FILE.read_text(), "run `make metrics`"
