@@ -21,6 +21,8 @@ from running import Stage, payment
 _PATIENT = {"reconnect_backoff_max_ms": 1000}
 #: More than a fetch waits without records (Kafka's consumer, fetch.max.wait.ms), in seconds.
 _FETCH_S = 1.0
+#: What Spark says of short epochs on a busy machine.
+_LATE_EPOCH = "logger=ProcessingTimeExecutor Current batch is falling behind"
 
 
 class Feed:
@@ -128,6 +130,13 @@ def java_of(program: Child, timeout_s: float = 20) -> psutil.Process:
 def events(program: Child, kind: str) -> list[str]:
     """The lines `event=kind` of the log."""
     return [line for line in program.tail(5000) if f"event={kind} " in line]
+
+
+def said_while_stopping(program: Child) -> list[str]:
+    """All lines after `event=stopping` that are no events of the filter's own."""
+    lines = program.tail(20_000)
+    (began,) = (number for number, line in enumerate(lines) if "event=stopping " in line)
+    return [line for line in lines[began:] if not (" level=INFO event=" in line or _LATE_EPOCH in line)]
 
 
 def suspend(java: psutil.Process) -> None:

@@ -10,22 +10,14 @@ import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.structs import TopicPartition
 
-from faults import Decisions, Feed, events, java_of
+from faults import Decisions, Feed, events, java_of, said_while_stopping
 from fraud_filter.config import ModeName
 from lab.harness.processes import Child
 from running import Stage, payment, wait_until
 
 MODES = get_args(ModeName)
-#: So short that a stop always meets the end of an epoch; on a busy machine Spark says that it can't keep to it.
+#: So short that a stop always meets the end of an epoch.
 EPOCHS = {"continuous_interval": "100 milliseconds"}
-LATE_EPOCH = "logger=ProcessingTimeExecutor Current batch is falling behind"
-
-
-def said_while_stopping(program: Child) -> list[str]:
-    """All lines after `event=stopping` that are no events of the filter's own."""
-    lines = program.tail(20_000)
-    (began,) = (number for number, line in enumerate(lines) if "event=stopping " in line)
-    return [line for line in lines[began:] if not (" level=INFO event=" in line or LATE_EPOCH in line)]
 
 
 def stop(program: Child) -> None:

@@ -19,9 +19,9 @@ from fraud_filter.oracle.fields import field_reader
 from fraud_filter.query import decide as query
 from fraud_filter.query.source_headers import read_source
 from fraud_filter.rules.ruleset import Rule, RuleSet
+from input_records import COLUMNS
 from oracle_cases import PREDICATES, RECORD_RULES, REFUSED, SCHEMA, payments, record_values
 
-_COLUMNS = "_key BINARY, _value BINARY, _topic STRING, _partition INT, _offset BIGINT, _timestamp TIMESTAMP"
 #: Python's datetime holds no year above 9999, so times are compared as the oracle has them.
 _AS_NUMBER = {
     "TIMESTAMP": "unix_micros({0})",
@@ -38,7 +38,7 @@ def _records(spark: Any, values: Sequence[bytes | None]) -> Any:
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
     rows = [(b"card", value, "payments", 0, offset, None) for offset, value in enumerate(values)]
-    return spark.createDataFrame(rows, _COLUMNS).withColumn("_timestamp", F.timestamp_millis(F.lit(1_700_000_000_123)))
+    return spark.createDataFrame(rows, COLUMNS).withColumn("_timestamp", F.timestamp_millis(F.lit(1_700_000_000_123)))
 
 
 def _judged(spark: Any, values: Sequence[bytes | None], rules: RuleSet) -> list[Decision]:

@@ -18,7 +18,7 @@ from fraud_filter.errors import UsageError
 from fraud_filter.query import decide as query
 from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.schema import Field, PaymentSchema, load_schema
-from test_query import COLUMNS
+from input_records import COLUMNS
 
 #: Types of payment.ddl that give a value a meaning of their own.
 _TYPES = (

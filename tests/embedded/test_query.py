@@ -18,6 +18,7 @@ from fraud_filter.query.block_list import is_blocked
 from fraud_filter.query.preflight import check_plan
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.schema import PaymentSchema, load_schema
+from input_records import COLUMNS
 from lab.experiment.change import RULE_COUNT
 from lab.experiment.rule_files import write_rules
 
@@ -26,8 +27,6 @@ GOOD = {
     "merchant_category": "groceries", "country": "DE", "card_country": "DE",
     "created_at": "2026-03-01T12:00:00.123456Z",
 }  # fmt: skip
-#: Of the records that the query is given.
-COLUMNS = "_key BINARY, _value BINARY, _topic STRING, _partition INT, _offset BIGINT, _timestamp TIMESTAMP"
 
 
 @pytest.fixture

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-import requests
-from prometheus_client import Metric
-from prometheus_client.parser import text_string_to_metric_families
-
 from fraud_filter.config import ModeName
+from metrics_page import Page, Shape
 from running import Stage, StageMaker, free_ports, payment, until, wait_until
 
 MODES = get_args(ModeName)
@@ -20,34 +16,6 @@ MODES = get_args(ModeName)
 SHORTEST = "5 seconds"
 #: Spark measures the phases of a batch; continuous mode has none, and there is no other source of them.
 OF_BATCHES_ONLY = {"fraud_filter_phase_duration_seconds"}
-
-
-#: Type and label names of each series.
-Shape = dict[str, tuple[str, tuple[str, ...]]]
-
-
-@dataclass(frozen=True)
-class Page:
-    """What a filter serves."""
-
-    port: int
-
-    def families(self) -> list[Metric]:
-        """All that it serves now; nothing before it listens."""
-        try:
-            page = requests.get(f"http://127.0.0.1:{self.port}/metrics", timeout=5)
-        except requests.ConnectionError:
-            return []
-        return list(text_string_to_metric_families(page.text))
-
-    def values(self, name: str) -> dict[str, float]:
-        """Values by partition, or by "" where there is none."""
-        samples = [sample for family in self.families() for sample in family.samples if sample.name == name]
-        return {sample.labels.get("partition", ""): sample.value for sample in samples}
-
-    def shape(self) -> Shape:
-        """Type and label names of every series."""
-        return {s.name: (family.type, tuple(sorted(s.labels))) for family in self.families() for s in family.samples}
 
 
 def committed_in_checkpoint(checkpoint: Path, topic: str) -> dict[str, float]:

@@ -11,13 +11,12 @@ import psutil
 import pyspark
 import pytest
 
-from faults import events, java_of, metrics
+from faults import events, java_of, metrics, said_while_stopping
+from filter_under_load import Run
 from fraud_filter.home import HOME
 from fraud_filter.java import class_archive
 from lab.harness.processes import Child
 from running import Stage, free_ports, wait_until
-from test_clean_stop import said_while_stopping
-from test_supervisor_run import Run
 
 pytestmark = pytest.mark.timed
 

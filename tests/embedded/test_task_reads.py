@@ -7,8 +7,8 @@ import time
 import pytest
 
 from faults import Feed, events, java_of
+from metrics_page import Page
 from running import Stage, free_ports, payment, wait_until
-from test_series import Page
 
 pytestmark = pytest.mark.timed
 

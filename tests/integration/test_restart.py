@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from deployed import Deployed, run
+from audits import COMMITTED, audited, committed_past_the_end
+from deployed import Deployed
 from waiting import wait_until
-
-COMMITTED = "fraud_filter_committed_offset"
-LATEST = "fraud_filter_latest_offset"
 
 
 def test_down_and_up_goes_on_from_the_checkpoint_and_loses_nothing(stack: Deployed, tmp_path: Path) -> None:
@@ -26,28 +23,3 @@ def test_down_and_up_goes_on_from_the_checkpoint_and_loses_nothing(stack: Deploy
     assert before.keys() == after.keys()
     result = audited(stack, tmp_path / "audit.json", after)
     assert result["payments"] == sum(after.values()) > sum(before.values()) > 0
-
-
-def committed_past_the_end(stack: Deployed) -> dict[str, int]:
-    """The committed offsets, once they are past what is the input's end now, in every partition."""
-    ends = wait_until("the input's end", lambda: stack.metric(LATEST))
-
-    def past() -> dict[str, int]:
-        committed = stack.metric(COMMITTED)
-        is_past = all(committed[partition] > end for partition, end in ends.items())
-        return {partition: int(offset) for partition, offset in committed.items()} if is_past else {}
-
-    return wait_until("commits past the input's end", past)
-
-
-def audited(stack: Deployed, file: Path, committed: dict[str, int] | None = None) -> dict[str, int]:
-    """The audit from this machine, as `make audit` does it, up to the `committed` offsets; nothing may be lost.
-
-    Without offsets it is all that was ever sent, of which a filter that lags has some still to decide.
-    """
-    reach = ["--to", json.dumps(committed), "--settle", "0"] if committed else ["--settle", "5"]
-    audit = run("audit", "--json", str(file), *reach, FRAUD_ENV_FILE=str(stack.env))
-    assert audit.returncode == 0, audit.stdout
-    result: dict[str, int] = json.loads(file.read_text())
-    assert (result["lost"], result["unexpected"]) == (0, 0)
-    return result

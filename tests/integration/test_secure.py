@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from docker.models.containers import Container
 
 import beside
+from audits import audited
 from deployed import Deployed, run
 from fraud_filter import config
 from fraud_filter.compose import env_file, secrets
@@ -26,7 +27,6 @@ from fraud_filter.compose.addresses import find_prometheus
 from fraud_filter.home import HOME
 from fraud_filter.kafka.client import librdkafka_config
 from fraud_filter.metrics.certificates import ends
-from test_restart import audited
 from waiting import wait_until
 
 DECIDED = "sum(fraud_filter_flagged_records_total)"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from audits import audited, committed_past_the_end
 from deployed import Deployed
 from fraud_filter.compose import env_file
-from test_restart import audited, committed_past_the_end
 from waiting import wait_until
 
 DECIDED = "fraud_filter_flagged_records_total"
