@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
 
 from fraud_filter.audit.run import audit
 from fraud_filter.config import ModeName, Settings
@@ -14,13 +13,11 @@ from fraud_filter.kafka.input_topic import InputTopic, open_input, records_betwe
 from fraud_filter.kafka.topics import create_topics
 from fraud_filter.probe.probe import Probe
 from lab.backlog.result import CatchUp
-from lab.harness.broker import Broker
+from lab.harness.embedded_stack import EmbeddedStack, Say, embedded_stack
 from lab.harness.processes import Child, stop_signals
-from lab.harness.programs import generator_program, on_this_machine
+from lab.harness.programs import generator_program
 from lab.harness.sampler import Sampler
-from lab.harness.supplies import get_supplies
 from lab.harness.waiting import wait_until
-from lab.harness.workspace import Workspace
 from lab.transitions.filter_run import FilterRun
 
 _PARTITIONS = 2
@@ -37,18 +34,6 @@ _LIMIT_S = 24 * 3600
 #: More than any machine sends: the backlog is written as fast as can be.
 _FULL_SPEED = 1e6
 
-Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class _Scene:
-    settings: Settings
-    workspace: Workspace
-    java_home: Path
-    broker: Child
-    topic: InputTopic
-    rate: float
-
 
 def run_backlog(settings: Settings, modes: Sequence[ModeName], *, records: int, rate: float, say: Say) -> list[CatchUp]:
     """Starts Kafka, writes `records` payments, runs the modes one after the other, and stops everything.
@@ -60,59 +45,52 @@ def run_backlog(settings: Settings, modes: Sequence[ModeName], *, records: int, 
         FraudFilterError: the stack could not be started, or the backlog not be written.
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
     """
-    with stop_signals(), Workspace("fraud-filter-backlog-") as workspace:
-        supplies = get_supplies(say)
-        with Broker(workspace, java_home=supplies.java_home, jars=supplies.kafka_jars) as broker:
-            own = on_this_machine(settings, broker.address, slots=_SLOTS)
-            create_topics(own, partitions=_PARTITIONS)
-            began = time.monotonic()
-            _write(own, records, workspace)
-            say(f"{records:,} payments written in {time.monotonic() - began:.0f} s")
-            with open_input(own) as topic:
-                scene = _Scene(own, workspace, supplies.java_home, broker.child, topic, rate)
-                results = [_run(scene, mode, say) for mode in modes]
+    with stop_signals(), embedded_stack("backlog", settings, say, slots=_SLOTS, partitions=_PARTITIONS) as stack:
+        began = time.monotonic()
+        _write(stack, records)
+        say(f"{records:,} payments written in {time.monotonic() - began:.0f} s")
+        with open_input(stack.settings) as topic:
+            results = [_run(stack, topic, mode, rate) for mode in modes]
         if not all(result.ok for result in results):
-            workspace.keep_logs()
+            stack.workspace.keep_logs()
     return results
 
 
-def _write(settings: Settings, records: int, workspace: Workspace) -> None:
-    log = workspace.logs / "backlog.log"
-    with generator_program(settings, rate=_FULL_SPEED, count=records, log=log) as generator:
+def _write(stack: EmbeddedStack, records: int) -> None:
+    with generator_program(stack, rate=_FULL_SPEED, count=records, log="backlog.log") as generator:
         timeout_s = 60 + records / 1000 * _WRITE_S_PER_1000
         if generator.wait(timeout_s) != 0:
             lines = "\n".join(generator.tail(5))
             raise FraudFilterError(f"the backlog was not written within {timeout_s:.0f} s; the generator says\n{lines}")
 
 
-def _run(scene: _Scene, mode: ModeName, say: Say) -> CatchUp:
+def _run(stack: EmbeddedStack, topic: InputTopic, mode: ModeName, rate: float) -> CatchUp:
     """A mode that fails is part of the result, so that the others run all the same."""
-    own = scene.settings.model_copy(
-        update={"flagged_topic": f"flagged.{mode}", "rejected_topic": f"rejected.{mode}", "mode": mode}
+    stack = stack.with_settings(
+        {"flagged_topic": f"flagged.{mode}", "rejected_topic": f"rejected.{mode}", "mode": mode}
     )
-    create_topics(own, partitions=_PARTITIONS)
-    start = dict.fromkeys(scene.topic.end_offsets(), 0)
-    waiting = scene.topic.end_offsets()
-    run = FilterRun(own, mode, f"checkpoint-{mode}", start, scene.workspace, mode, scene.java_home)
+    create_topics(stack.settings, partitions=_PARTITIONS)
+    start = dict.fromkeys(topic.end_offsets(), 0)
+    waiting = topic.end_offsets()
+    run = FilterRun(stack, mode, start, checkpoint=f"checkpoint-{mode}", log=f"{mode}.log")
     result, sampler = CatchUp(mode, records_between(start, waiting)), Sampler({mode: run.child})
-    say(f"{mode}: starting with {result.records:,} payments to work off")
+    stack.say(f"{mode}: starting with {result.records:,} payments to work off")
     try:
-        log = scene.workspace.logs / f"live-{mode}.log"
-        generator = generator_program(own, rate=scene.rate, seconds=_LIMIT_S, log=log)
-        with Probe(own) as probe, generator, run.child, sampler:
-            result = _catch_up(result, run.child, probe, waiting, (scene.broker, generator))
+        generator = generator_program(stack, rate=rate, seconds=_LIMIT_S, log=f"live-{mode}.log")
+        with Probe(stack.settings) as probe, generator, run.child, sampler:
+            result = _catch_up(result, run.child, probe, waiting, (stack.broker, generator))
             generator.stop()
-            end = scene.topic.end_offsets()
-            scene.topic.mark_end()
-            wait_until(lambda: probe.has_passed(end), _START_S, _late(run.child), (scene.broker, run.child))
+            end = topic.end_offsets()
+            topic.mark_end()
+            wait_until(lambda: probe.has_passed(end), _START_S, _late(run.child), (stack.broker, run.child))
             if run.stop("clean") != 0:
                 raise FraudFilterError(f"{run.child.name} did not stop cleanly: exit code {run.child.returncode}")
-        found = audit(own, start=start, end=end, settle_s=_SETTLE_S)
+        found = audit(stack.settings, start=start, end=end, settle_s=_SETTLE_S)
         result = replace(result, lost=found.lost, duplicated=found.duplicated, unexpected=found.unexpected)
     except FraudFilterError as error:
         result = replace(result, error=str(error))
     result = replace(result, peak_bytes=round((sampler.peak_rss_mib(mode) or 0) * 2**20))
-    say(f"{mode}: {result.error or f'caught up in {result.seconds:g} s, {result.lost} lost'}")
+    stack.say(f"{mode}: {result.error or f'caught up in {result.seconds:g} s, {result.lost} lost'}")
     return result
 
 

@@ -37,17 +37,18 @@ class Contender:
 
 
 def _mode(mode: ModeName, launch: Launch, changes: Mapping[str, int] | None = None) -> Child:
-    checkpoint = (launch.checkpoints or launch.workspace.path) / f"{launch.name}-checkpoint"
+    stack = launch.stack
+    checkpoint = (launch.checkpoints or stack.workspace.path) / f"{launch.name}-checkpoint"
     names = {"checkpoint": str(checkpoint), "log": f"{launch.name}.log"}
-    settings = launch.settings.model_copy(update=changes)
-    return filter_program(settings, mode, launch.start, launch.workspace, launch.java_home, **names)
+    return filter_program(stack.with_settings(changes or {}), mode, launch.start, **names)
 
 
 def _floor(launch: Launch) -> Child:
-    offsets = {launch.settings.input_topic: {str(partition): at for partition, at in launch.start.items()}}
-    own = launch.settings.model_copy(update={"starting_offsets": json.dumps(offsets)})
+    stack = launch.stack
+    offsets = {stack.settings.input_topic: {str(partition): at for partition, at in launch.start.items()}}
+    own = stack.settings.model_copy(update={"starting_offsets": json.dumps(offsets)})
     argv = [sys.executable, "-m", "lab.bench.floor.client"]
-    return Child("the floor", argv, log=launch.workspace.logs / f"{launch.name}.log", env=environment(own))
+    return Child("the floor", argv, log=stack.workspace.logs / f"{launch.name}.log", env=environment(own))
 
 
 def _floor_versions() -> dict[str, str]:

@@ -10,7 +10,7 @@ from fraud_filter.kafka.input_topic import open_input
 from fraud_filter.kafka.topics import create_topics
 from fraud_filter.probe.probe import Probe
 from lab.bench.results.result import RestartResult
-from lab.bench.start import Stage
+from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.programs import generator_program
 from lab.transitions.run import Leg, Scene
 
@@ -22,7 +22,7 @@ _LOAD_S = 3.0
 _LIMIT_S = 3600
 
 
-def measure_restarts(stage: Stage, modes: Sequence[ModeName]) -> list[RestartResult]:
+def measure_restarts(stack: EmbeddedStack, modes: Sequence[ModeName], partitions: int) -> list[RestartResult]:
     """Runs the modes one after the other on one checkpoint, back to the first, and kills the Java of each.
 
     A failure is part of the result, so that the rounds before are not lost, and ends the measurement: there is no
@@ -30,26 +30,23 @@ def measure_restarts(stage: Stage, modes: Sequence[ModeName]) -> list[RestartRes
     """
     results: list[RestartResult] = []
     try:
-        for result in _measure(stage, modes):
+        for result in _measure(stack, modes, partitions):
             results.append(result)  # one by one: what is measured stays when the next one fails
     except FraudFilterError as error:
         results.append(RestartResult(modes[len(results)], error=str(error)))
     return results
 
 
-def _measure(stage: Stage, modes: Sequence[ModeName]) -> Iterator[RestartResult]:
-    own = stage.settings.model_copy(
-        update={f"{name}_topic": f"restarts.{name}" for name in ("input", "flagged", "rejected")}
-    )
-    create_topics(own, partitions=stage.plan.partitions)
-    log = stage.workspace.logs / "restarts-generator.log"
-    generator = generator_program(own, rate=_RATE, seconds=_LIMIT_S, flagged_share=0.5, log=log)
-    with generator, Probe(own) as probe, open_input(own) as topic:
-        others = (stage.broker, generator)
-        leg = Leg(Scene(own, stage.workspace, stage.java_home, probe, topic, others, _LOAD_S, stage.say), 0, modes[0])
+def _measure(stack: EmbeddedStack, modes: Sequence[ModeName], partitions: int) -> Iterator[RestartResult]:
+    stack = stack.with_settings({f"{name}_topic": f"restarts.{name}" for name in ("input", "flagged", "rejected")})
+    create_topics(stack.settings, partitions=partitions)
+    log = "restarts-generator.log"
+    generator = generator_program(stack, rate=_RATE, seconds=_LIMIT_S, flagged_share=0.5, log=log)
+    with generator, Probe(stack.settings) as probe, open_input(stack.settings) as topic:
+        leg = Leg(Scene(stack, probe, topic, generator, _LOAD_S), 0, modes[0])
         try:
             for mode, successor in zip(modes, [*modes[1:], modes[0]], strict=True):
-                stage.say(f"restarts: {mode}")
+                stack.say(f"restarts: {mode}")
                 yield _interrupt(leg, mode, successor)
         finally:
             leg.stop()

@@ -16,7 +16,8 @@ from lab.bench.results.report import BenchReport
 from lab.bench.results.result import StartResult
 from lab.bench.results.undisturbed import run_undisturbed
 from lab.bench.stage import open_stage
-from lab.bench.start import Say, Stage, Start
+from lab.bench.start import Start
+from lab.harness.embedded_stack import EmbeddedStack, Say
 from lab.harness.machine import describe_machine
 
 
@@ -30,35 +31,35 @@ def run_bench(plan: BenchPlan, settings: Settings, say: Say) -> BenchReport:
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
     """
     began = time.monotonic()
-    with open_stage(plan, settings, say) as stage:
-        versions = dict(stage.versions)
+    with open_stage(plan, settings, say) as stack:
+        versions = dict(stack.versions)
         for name in plan.contenders:
             versions |= REGISTRY[name].versions()
         starts: list[StartResult] = []
         for number in range(1, plan.rounds + 1):
             for name in plan.order(number):
-                run = partial(_run, stage, name, number)
+                run = partial(_run, stack, plan, name, number)
                 starts.append(run_undisturbed(run, plan.repeats, say))
                 for line in describe_start(starts[-1], name):
                     say(line)
         modes = [mode for mode in MODE_NAMES if mode in plan.contenders]
-        restarts = measure_restarts(stage, modes) if modes else []
+        restarts = measure_restarts(stack, modes, plan.partitions) if modes else []
         report = BenchReport(
             plan=plan,
             starts=starts,
             restarts=restarts,
             versions=versions,
             machine=describe_machine(),
-            settings=_describe_settings(plan, stage.settings),
+            settings=_describe_settings(plan, stack.settings),
             took_s=time.monotonic() - began,
         )
         if not report.ok:
-            stage.workspace.keep_logs()
+            stack.workspace.keep_logs()
     return report
 
 
-def _run(stage: Stage, name: str, number: int, again: int) -> StartResult:
-    return Start(stage, name, number, again=again).run()
+def _run(stack: EmbeddedStack, plan: BenchPlan, name: str, number: int, again: int) -> StartResult:
+    return Start(stack, plan, name, number, again=again).run()
 
 
 def _describe_settings(plan: BenchPlan, settings: Settings) -> dict[str, str | int | float]:

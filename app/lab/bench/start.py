@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from fraud_filter.audit.run import audit
-from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.input_topic import InputTopic, open_input
 from fraud_filter.kafka.topics import create_topics
@@ -19,11 +16,11 @@ from lab.bench.launch import Launch
 from lab.bench.plan import DRIFT, BenchPlan
 from lab.bench.readback import Readback
 from lab.bench.results.result import RateResult, StartResult
+from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.processes import Child
 from lab.harness.programs import generator_program
 from lab.harness.sampler import Sampler, unique_memory_mib
 from lab.harness.waiting import wait_until
-from lab.harness.workspace import Workspace
 
 #: Payments per second until the contender has decided about one, so that nothing piles up while it starts.
 _FIRST_RATE = 20.0
@@ -37,21 +34,6 @@ _STOP_S = 45
 _GENERATOR_S = 60
 #: Flagged payments and the mark after them are written to two topics, side by side.
 _AFTER_MARK_S = 0.5
-
-Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Stage:
-    """What all starts share: the plan, the settings with the broker's address, what programs need, their versions."""
-
-    plan: BenchPlan
-    settings: Settings
-    workspace: Workspace
-    java_home: Path
-    broker: Child
-    say: Say
-    versions: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -71,22 +53,25 @@ class Start:
     """
 
     def __init__(
-        self, stage: Stage, name: str, number: int, contender: Contender | None = None, *, again: int = 0
+        self,
+        stack: EmbeddedStack,
+        plan: BenchPlan,
+        name: str,
+        number: int,
+        contender: Contender | None = None,
+        *,
+        again: int = 0,
     ) -> None:
-        self._stage = stage
         self._name = name
         self._contender = contender or REGISTRY[name]
-        self._plan = stage.plan.within(self._contender.most_per_partition * stage.plan.partitions)
+        self._plan = plan.within(self._contender.most_per_partition * plan.partitions)
         self._round = number
         self._label = f"{name}-{number}" + (f"-again-{again}" if again else "")
         # Topics of its own: the audit and the read-back then read nothing of the others.
-        self._settings = stage.settings.model_copy(
-            update={
-                "input_topic": f"{self._label}.payments",
-                "flagged_topic": f"{self._label}.flagged",
-                "rejected_topic": f"{self._label}.rejected",
-            }
-        )
+        topics = {"input": "payments", "flagged": "flagged", "rejected": "rejected"}
+        named = {f"{kind}_topic": f"{self._label}.{topic}" for kind, topic in topics.items()}
+        self._stack = stack.with_settings(named)
+        self._settings = self._stack.settings
         self._segments: list[_Segment] = []
         self._generators = 0
 
@@ -101,9 +86,7 @@ class Start:
             return replace(blank, error=str(error))
 
     def _run(self, blank: StartResult, topic: InputTopic, tail: RejectedTail) -> StartResult:
-        stage = self._stage
-        launch = Launch(self._settings, topic.end_offsets(), stage.workspace, stage.java_home, self._label)
-        contender = self._contender.program(launch)
+        contender = self._contender.program(Launch(self._stack, topic.end_offsets(), self._label))
         began_s = time.time()
         error: str | None = None
         rate: float | None = None
@@ -142,7 +125,7 @@ class Start:
 
     def _load(self, contender: Child, rate: float, topic: InputTopic, tail: RejectedTail) -> _Segment:
         """One rate: the settling and the measured seconds, until all of it is decided."""
-        self._stage.say(f"round {self._round}, {self._name}: {rate:g} payments/s")
+        self._stack.say(f"round {self._round}, {self._name}: {rate:g} payments/s")
         start = topic.end_offsets()
         seconds = self._plan.settle_s + self._plan.seconds_at(rate)
         sampler, end = self._send(contender, rate, seconds, topic, tail)
@@ -157,9 +140,9 @@ class Start:
             FraudFilterError: a program ended, or the contender did not get to the end in time.
         """
         generator = self._generator(rate * DRIFT, seconds + 0.5)  # a little more than what is measured
-        watched = {"contender": contender, "broker": self._stage.broker, "generator": generator}
+        watched = {"contender": contender, "broker": self._stack.broker, "generator": generator}
         with generator, Sampler(watched) as sampler:
-            programs = (contender, self._stage.broker)
+            programs = (contender, self._stack.broker)
             wait_until(lambda: not generator.is_alive, seconds + _GENERATOR_S, "the generator went on", programs)
             if generator.returncode != 0:
                 generator.raise_if_dead()
@@ -174,11 +157,11 @@ class Start:
         self._generators += 1
         plan = self._plan
         return generator_program(
-            self._settings,
+            self._stack,
             rate=rate,
             seconds=seconds,
             flagged_share=plan.flagged_share,
             malformed_share=plan.malformed_share,
             seed=plan.seed + self._generators,  # the same payments for every contender in every round
-            log=self._stage.workspace.logs / f"{self._label}-generator-{self._generators}.log",
+            log=f"{self._label}-generator-{self._generators}.log",
         )

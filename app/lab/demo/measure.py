@@ -6,11 +6,10 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 from fraud_filter.audit.run import audit
-from fraud_filter.config import ModeName, Settings
+from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.input_topic import InputTopic, records_between
 from fraud_filter.metrics.latency import Second
@@ -20,18 +19,20 @@ from fraud_filter.probe.probe import Probe
 from lab.demo.live import ModeStatus, State, View
 from lab.demo.observer import Observer
 from lab.demo.plan import DemoPlan
-from lab.demo.programs import filter_program, generator_program
 from lab.demo.result import ModeResult, second_between
 from lab.demo.wording import describe_problem
+from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.processes import Child
+from lab.harness.programs import filter_program, generator_program
 from lab.harness.waiting import TooLateError, let_pass, wait_until
-from lab.harness.workspace import Workspace
 
 #: Deadlines in seconds. Spark's start takes about 10 s on 2 cores; a slow or busy machine gets more.
 _FIRST_OUTPUT_S = 120
 _DRAIN_S = 20
 _GENERATOR_STOP_S = 10
 _CATCH_UP_S = 30
+#: The generator is told to stop; this is its limit should nobody do so, in seconds beyond the planned ones.
+_SPARE_S = 300
 #: With more than this many seconds' worth of payments behind, what came in during the start is still being worked
 #: off. Micro-batches are up to one second behind when all is well.
 _BACKLOG_S = 2
@@ -43,30 +44,20 @@ _MARGIN_S = 5
 _TICK_S = 0.2
 
 
-@dataclass(frozen=True)
-class Equipment:
-    """What all modes share: the plan, the settings with the broker's address, what programs need."""
-
-    plan: DemoPlan
-    settings: Settings
-    workspace: Workspace
-    java_home: Path
-    broker: Child
-
-
 class ModeRun:
     """The run of one mode, step by step; its status shows where it is."""
 
-    def __init__(self, equipment: Equipment, probe: Probe, topic: InputTopic, view: View, status: ModeStatus) -> None:
-        self._plan = equipment.plan
-        self._settings = equipment.settings
-        self._equipment = equipment
+    def __init__(
+        self, stack: EmbeddedStack, plan: DemoPlan, probe: Probe, topic: InputTopic, view: View, status: ModeStatus
+    ) -> None:
+        self._stack = stack
+        self._plan = plan
         self._probe = probe
         self._topic = topic
         self._view = view
         self._status = status
         self._mode = status.mode
-        self._children: list[Child] = [equipment.broker]
+        self._children: list[Child] = [stack.broker]
 
     def run(self) -> ModeResult:
         """Runs, measures and audits the mode; a failure is part of the result, so that the demo goes on."""
@@ -87,9 +78,8 @@ class ModeRun:
         began = time.monotonic()
         self._enter("starting")
         seen = Observer(self._probe, self._topic, self._status)
-        shared = self._equipment
-        query = filter_program(self._settings, self._mode, seen.start, shared.workspace, shared.java_home)
-        generator = generator_program(self._settings, self._plan, self._mode, shared.workspace)
+        names = {"checkpoint": f"checkpoint-{self._mode}", "log": f"filter-{self._mode}.log"}
+        query, generator = filter_program(self._stack, self._mode, seen.start, **names), self._generator()
         with query, generator, _hurried_by_interruption(query, generator):
             self._children += [query, generator]
             wait_until(lambda: seen.has_output, _FIRST_OUTPUT_S, "nothing was flagged", self._children)
@@ -101,11 +91,11 @@ class ModeRun:
             generator.stop(_GENERATOR_STOP_S)
             end = self._drain(seen)
             self._children.remove(query)
-            code = query.stop(self._settings.stop_timeout_s + _MARGIN_S)
+            code = query.stop(self._stack.settings.stop_timeout_s + _MARGIN_S)
         if code != 0:
             raise FraudFilterError(f"{query.name} did not stop cleanly: exit code {code}")
         self._enter("auditing")
-        found = audit(self._settings, start=seen.start, end=end)
+        found = audit(self._stack.settings, start=seen.start, end=end)
         return replace(
             measured,
             first_output_s=round(first_output_s, 1),
@@ -114,6 +104,19 @@ class ModeRun:
             duplicated=found.duplicated,
             unexpected=found.unexpected,
             rejected=found.rejected,
+        )
+
+    def _generator(self) -> Child:
+        """At the planned rate, for longer than the mode will take."""
+        plan = self._plan
+        return generator_program(
+            self._stack,
+            rate=plan.rate,
+            seconds=plan.warmup_s + plan.seconds + _SPARE_S,
+            flagged_share=plan.flagged_share,
+            malformed_share=plan.malformed_share,
+            seed=plan.seed,
+            log=f"generator-{self._mode}.log",
         )
 
     def _enter(self, state: State, *, total_s: float | None = None, detail: str = "") -> None:

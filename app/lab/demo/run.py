@@ -7,25 +7,22 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 
 from rich.console import Console
 
 from fraud_filter.config import Settings
 from fraud_filter.kafka.input_topic import open_input
-from fraud_filter.kafka.topics import create_topics
 from fraud_filter.modes import KNOBS
 from fraud_filter.probe.probe import Probe
 from lab.demo.live import ModeStatus, open_view
-from lab.demo.measure import Equipment, ModeRun
+from lab.demo.measure import ModeRun
 from lab.demo.plan import DemoPlan
-from lab.demo.programs import demo_settings
 from lab.demo.report import DemoReport
 from lab.demo.result import ModeResult
-from lab.harness.broker import Broker
-from lab.harness.machine import describe_machine, describe_versions, java_version, kafka_version
-from lab.harness.supplies import get_supplies
-from lab.harness.workspace import Workspace
+from lab.harness.embedded_stack import EmbeddedStack, embedded_stack, task_slots
+from lab.harness.machine import describe_machine
 
 
 def run_demo(plan: DemoPlan, settings: Settings, console: Console) -> DemoReport:
@@ -39,18 +36,18 @@ def run_demo(plan: DemoPlan, settings: Settings, console: Console) -> DemoReport
         SystemExit: SIGTERM or SIGHUP, with the exit code that a shell gives for them (143, 129).
     """
     began = time.monotonic()
-    with _exit_on_signals(), Workspace("fraud-filter-demo-") as workspace:
-        supplies = get_supplies(lambda line: _say(console, line), console)
-        versions = describe_versions(kafka=kafka_version(supplies.kafka_jars), java=java_version(supplies.java_home))
-        with _kafka(Broker(workspace, java_home=supplies.java_home, jars=supplies.kafka_jars), console) as broker:
-            own = demo_settings(settings, plan, broker.address)
-            create_topics(own, partitions=plan.partitions)
-            named = ", ".join(f"{name} {versions[name.lower()]}" for name in ("Kafka", "Spark", "Java"))
-            _say(console, f"{named}; broker at {broker.address}, logs in {workspace.logs}")
-            results = _run_modes(Equipment(plan, own, workspace, supplies.java_home, broker.child), console)
+    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    slots, partitions = task_slots(plan.partitions), plan.partitions
+    with (
+        _exit_on_signals(),
+        embedded_stack("demo", settings, say, slots=slots, partitions=partitions, console=console) as stack,
+    ):
+        own, versions = stack.settings, stack.versions
+        named = ", ".join(f"{name} {versions[name.lower()]}" for name in ("Kafka", "Spark", "Java"))
+        say(f"{named}; broker at {own.kafka_bootstrap_servers}, logs in {stack.workspace.logs}")
         report = DemoReport(
             plan=plan,
-            results=results,
+            results=_run_modes(stack, plan, console),
             versions=versions,
             machine=describe_machine(),
             settings=_describe_settings(plan, own),
@@ -58,32 +55,18 @@ def run_demo(plan: DemoPlan, settings: Settings, console: Console) -> DemoReport
             took_s=time.monotonic() - began,
         )
         if not report.ok:
-            workspace.keep_logs()
+            stack.workspace.keep_logs()
     return report
 
 
-@contextmanager
-def _kafka(broker: Broker, console: Console) -> Iterator[Broker]:
-    try:
-        with console.status("Starting Kafka"):
-            broker.start()
-        yield broker
-    finally:
-        broker.stop()
-
-
-def _say(console: Console, line: str) -> None:
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def _run_modes(equipment: Equipment, console: Console) -> list[ModeResult]:
-    statuses = {mode: ModeStatus(mode) for mode in equipment.plan.modes}
+def _run_modes(stack: EmbeddedStack, plan: DemoPlan, console: Console) -> list[ModeResult]:
+    statuses = {mode: ModeStatus(mode) for mode in plan.modes}
     with (
-        Probe(equipment.settings) as probe,
-        open_input(equipment.settings) as topic,
-        open_view(console, equipment.plan, list(statuses.values())) as view,
+        Probe(stack.settings) as probe,
+        open_input(stack.settings) as topic,
+        open_view(console, plan, list(statuses.values())) as view,
     ):
-        return [ModeRun(equipment, probe, topic, view, status).run() for status in statuses.values()]
+        return [ModeRun(stack, plan, probe, topic, view, status).run() for status in statuses.values()]
 
 
 def _describe_settings(plan: DemoPlan, settings: Settings) -> dict[str, str | int | float]:

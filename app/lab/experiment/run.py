@@ -16,10 +16,11 @@ from lab.bench.results.lines import describe_start
 from lab.bench.results.result import StartResult
 from lab.bench.results.undisturbed import run_undisturbed
 from lab.bench.stage import open_stage
-from lab.bench.start import Say, Stage, Start
+from lab.bench.start import Start
 from lab.experiment.change import Change
 from lab.experiment.rule_files import check_sizes, write_rules
 from lab.experiment.scraper import Scraper, free_port
+from lab.harness.embedded_stack import EmbeddedStack, Say
 from lab.harness.processes import Child
 
 #: Settings by which the audit decides what is expected.
@@ -54,37 +55,36 @@ def run_experiment(
         check_sizes(_deciding(settings, change), change.sizes)
     # Task slots for the most partitions; each start has the plan of its own change.
     most = max((change.plan(plan) for change in changes), key=lambda one: one.partitions)
-    with open_stage(most, settings, say) as stage:
+    with open_stage(most, settings, say) as stack:
         for number in range(1, plan.rounds + 1):
             first = (number - 1) % len(changes)
             for change in (*changes[first:], *changes[:first]):
                 name = f"{mode}-{changes.index(change)}"
-                trials.append(_try(replace(stage, plan=change.plan(plan)), mode, change, name, number))
+                trials.append(_try(stack, change.plan(plan), mode, change, name, number))
                 for line in describe_start(trials[-1].start, change.name):
                     say(line)
         if not all(trial.start.ok for trial in trials):
-            stage.workspace.keep_logs()
+            stack.workspace.keep_logs()
     return trials
 
 
-def _try(stage: Stage, mode: ModeName, change: Change, name: str, number: int) -> Trial:
-    """The change on a stage with its own plan, in round `number`, under a `name` that topics can have."""
-    plan, port = stage.plan, free_port()
-    sized = _sized(stage, change, f"rules-{name}-{number}")
+def _try(stack: EmbeddedStack, plan: BenchPlan, mode: ModeName, change: Change, name: str, number: int) -> Trial:
+    """The change with its own plan, in round `number`, under a `name` that topics can have."""
+    port, sized = free_port(), _sized(stack, change, f"rules-{name}-{number}")
     with _checkpoints(change) as folder, Scraper(port) as scraper:
         contender = _changed(mode, change, port, folder)
 
         def run(again: int) -> StartResult:
-            return replace(Start(sized, name, number, contender, again=again).run(), contender=change.name)
+            return replace(Start(sized, plan, name, number, contender, again=again).run(), contender=change.name)
 
-        return Trial(change, run_undisturbed(run, plan.repeats, stage.say), scraper.scrapes, plan.partitions)
+        return Trial(change, run_undisturbed(run, plan.repeats, stack.say), scraper.scrapes, plan.partitions)
 
 
-def _sized(stage: Stage, change: Change, folder: str) -> Stage:
-    """The stage with rules of the size that is asked for; generator and audit know of them too."""
-    settings = _deciding(stage.settings, change)
-    rules = write_rules(settings, change.sizes, stage.workspace.path / folder)
-    return replace(stage, settings=settings.model_copy(update={"rules": rules}))
+def _sized(stack: EmbeddedStack, change: Change, folder: str) -> EmbeddedStack:
+    """The stack with rules of the size that is asked for; generator and audit know of them too."""
+    settings = _deciding(stack.settings, change)
+    rules = write_rules(settings, change.sizes, stack.workspace.path / folder)
+    return replace(stack, settings=settings.model_copy(update={"rules": rules}))
 
 
 def _deciding(settings: Settings, change: Change) -> Settings:
@@ -107,8 +107,9 @@ def _changed(mode: ModeName, change: Change, port: int, checkpoints: Path | None
     base = REGISTRY[mode]
 
     def program(launch: Launch) -> Child:
-        changed = change.apply(launch.settings)
-        served = {"metrics_port": port, **{name: getattr(launch.settings, name) for name in _DECIDES}}
-        return base.program(replace(launch, settings=changed.model_copy(update=served), checkpoints=checkpoints))
+        settings = launch.stack.settings
+        served = {"metrics_port": port, **{name: getattr(settings, name) for name in _DECIDES}}
+        own = replace(launch.stack, settings=change.apply(settings)).with_settings(served)
+        return base.program(replace(launch, stack=own, checkpoints=checkpoints))
 
     return replace(base, program=program)

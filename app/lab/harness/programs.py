@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 from pydantic import SecretStr
 
 from fraud_filter.config import ModeName, Settings, env_name
+from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.processes import Child
 from lab.harness.workspace import Workspace
 
@@ -32,46 +32,18 @@ def verb(name: str) -> list[str]:
     return [sys.executable, "-m", "fraud_filter", name]
 
 
-def on_this_machine(settings: Settings, address: str, *, slots: int) -> Settings:
-    """The user's settings, with what an embedded run decides itself: its own broker, Spark here, free ports.
-
-    Args:
-        address: of the broker, host:port.
-        slots: Spark's task slots; continuous and real-time mode hold one a partition permanently.
-    """
-    return settings.model_copy(
-        update={
-            "kafka_bootstrap_servers": address,
-            "kafka_security_protocol": "PLAINTEXT",
-            "source": "kafka",
-            "sink": "kafka",
-            "checkpoint": "checkpoint",
-            "spark_master": f"local[{slots}]",
-            "metrics_port": 0,
-            "probe_port": 0,
-            "generator_port": 0,
-        }
-    )
-
-
 def filter_program(
-    settings: Settings,
-    mode: ModeName,
-    start: Mapping[int, int],
-    workspace: Workspace,
-    java_home: Path,
-    *,
-    checkpoint: str,
-    log: str,
+    stack: EmbeddedStack, mode: ModeName, start: Mapping[int, int], *, checkpoint: str, log: str
 ) -> Child:
     """`fraud-filter run` in `mode`.
 
     Args:
         start: offsets of the input topic, by partition, for an empty checkpoint.
-        workspace: where Spark's files and log go, and the checkpoint, where `settings.checkpoint` is on a local disk.
-        checkpoint: its name there, or below `settings.checkpoint`; or its directory.
+        checkpoint: its name in the workspace, or below the settings' checkpoint where that is on no local disk; or its
+            directory.
         log: name of the log file.
     """
+    settings, workspace = stack.settings, stack.workspace
     own = settings.model_copy(
         update={
             "mode": mode,
@@ -80,7 +52,7 @@ def filter_program(
         }
     )
     # What Spark keeps on disk goes where it is removed even when Spark has to be killed.
-    env = {**environment(own), "JAVA_HOME": str(java_home), "SPARK_LOCAL_DIRS": str(workspace.path / "spark")}
+    env = {**environment(own), "JAVA_HOME": str(stack.java_home), "SPARK_LOCAL_DIRS": str(workspace.path / "spark")}
     return Child(f"the filter in {mode} mode", verb("run"), log=workspace.logs / log, env=env)
 
 
@@ -91,10 +63,10 @@ def _location(settings: Settings, workspace: Workspace, checkpoint: str) -> str:
 
 
 def generator_program(
-    settings: Settings,
+    stack: EmbeddedStack,
     *,
     rate: float,
-    log: Path,
+    log: str,
     seconds: float | None = None,
     count: int | None = None,
     flagged_share: float | None = None,
@@ -112,4 +84,5 @@ def generator_program(
     }
     given = {name: value for name, value in options.items() if value is not None}
     words = [word for name, value in given.items() for word in (name, f"{value:.15g}")]
-    return Child("the payment generator", [*verb("generate"), *words], log=log, env=environment(settings))
+    argv = [*verb("generate"), *words]
+    return Child("the payment generator", argv, log=stack.workspace.logs / log, env=environment(stack.settings))

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 
 import psutil
 
-from fraud_filter.config import ModeName, Settings
+from fraud_filter.config import ModeName
+from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.programs import filter_program
-from lab.harness.workspace import Workspace
 from lab.transitions.result import StopKind
 
 _REPAIRED = re.compile(r'event=checkpoint_repaired .*reason="(.*)"')
@@ -23,20 +22,12 @@ class FilterRun:
     """`fraud-filter run` as a child process."""
 
     def __init__(
-        self,
-        settings: Settings,
-        mode: ModeName,
-        checkpoint: str,
-        start: Mapping[int, int],
-        workspace: Workspace,
-        name: str,
-        java_home: Path,
+        self, stack: EmbeddedStack, mode: ModeName, start: Mapping[int, int], *, checkpoint: str, log: str
     ) -> None:
-        """`checkpoint`: its directory's name; `start`: input offsets, for an empty one; `name`: of the log."""
-        names = {"checkpoint": checkpoint, "log": f"{name}.log"}
-        self._timeout_s = settings.stop_timeout_s + _MARGIN_S
+        """`start`: input offsets, for an empty checkpoint; `checkpoint`: its directory's name; `log`: the log's."""
+        self._timeout_s = stack.settings.stop_timeout_s + _MARGIN_S
         self.mode = mode
-        self.child = filter_program(settings, mode, start, workspace, java_home, **names)
+        self.child = filter_program(stack, mode, start, checkpoint=checkpoint, log=log)
 
     def stop(self, kind: StopKind) -> int | None:
         """Stops it by SIGTERM, or kills all its processes at one moment; returns the exit code."""

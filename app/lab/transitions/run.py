@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
-from fraud_filter.config import ModeName, Settings
+from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.input_topic import InputTopic
 from fraud_filter.probe.probe import Probe
+from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.processes import Child
 from lab.harness.waiting import let_pass, wait_until
-from lab.harness.workspace import Workspace
 from lab.transitions.filter_run import FilterRun
 from lab.transitions.result import StopKind, Transition
 from lab.transitions.route import Change
@@ -26,21 +25,16 @@ _START_S = 240
 _DRAIN_S = 90
 _SETTLE_S = 1.0
 
-Say = Callable[[str], None]
-
 
 @dataclass(frozen=True)
 class Scene:
-    """What all changes share."""
+    """What all changes share: the stack under load, and for how many `seconds` each mode runs."""
 
-    settings: Settings
-    workspace: Workspace
-    java_home: Path
+    stack: EmbeddedStack
     probe: Probe
     topic: InputTopic
-    others: Sequence[Child]
+    generator: Child
     seconds: float
-    say: Say
 
 
 class Leg:
@@ -80,7 +74,7 @@ class Leg:
         end = scene.topic.end_offsets()
         scene.topic.mark_end()
         self._reach(end, _DRAIN_S)
-        found = audit(scene.settings, start=self._start, end=end, settle_s=_SETTLE_S)
+        found = audit(scene.stack.settings, start=self._start, end=end, settle_s=_SETTLE_S)
         lost, duplicated, unexpected = self._difference(found)
         return Transition(old, mode, stop, self.filter.how, lost, duplicated, unexpected, round(took, 1))
 
@@ -104,9 +98,8 @@ class Leg:
 
     def _run(self, mode: ModeName) -> FilterRun:
         self._runs += 1
-        scene = self._scene
-        name = f"{self._name}-{self._runs:02}-{mode}"
-        run = FilterRun(scene.settings, mode, self._name, self._start, scene.workspace, name, scene.java_home)
+        log = f"{self._name}-{self._runs:02}-{mode}.log"
+        run = FilterRun(self._scene.stack, mode, self._start, checkpoint=self._name, log=log)
         run.child.start()
         return run
 
@@ -120,7 +113,7 @@ class Leg:
 
     @property
     def _programs(self) -> tuple[Child, ...]:
-        return (*self._scene.others, self.filter.child)
+        return (self._scene.stack.broker, self._scene.generator, self.filter.child)
 
     def _difference(self, found: AuditResult) -> tuple[int, int, int]:
         """What this change added to the counts of the leg."""
@@ -143,7 +136,7 @@ def run_changes(scene: Scene, changes: Sequence[Change], stops: Sequence[StopKin
                         if leg:
                             leg.stop()
                         legs += 1
-                        scene.say(f"{old}: starting on an empty checkpoint")
+                        scene.stack.say(f"{old}: starting on an empty checkpoint")
                         leg = None
                         leg = Leg(scene, legs, old)
                         ending.callback(leg.stop)
@@ -155,7 +148,7 @@ def run_changes(scene: Scene, changes: Sequence[Change], stops: Sequence[StopKin
                         result = replace(result, how=leg.filter.how)
                     leg = None
                 results.append(result)
-                scene.say(describe(result))
+                scene.stack.say(describe(result))
     return results
 
 

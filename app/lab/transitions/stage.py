@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from fraud_filter.config import Settings
 from fraud_filter.kafka.input_topic import open_input
-from fraud_filter.kafka.topics import create_topics
 from fraud_filter.probe.probe import Probe
-from lab.harness.broker import Broker
-from lab.harness.processes import Child, stop_signals
-from lab.harness.programs import generator_program, on_this_machine
-from lab.harness.supplies import get_supplies
-from lab.harness.workspace import Workspace
+from lab.harness.embedded_stack import Say, embedded_stack
+from lab.harness.processes import stop_signals
+from lab.harness.programs import generator_program
 from lab.transitions.result import StopKind, Transition
 from lab.transitions.route import Change
-from lab.transitions.run import Say, Scene, run_changes
+from lab.transitions.run import Scene, run_changes
 
 _PARTITIONS = 2
 #: One task slot a partition permanently, and some for the micro-batch modes.
@@ -43,23 +40,13 @@ def run_on_stage(
         FraudFilterError: the stack could not be started.
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
     """
-    with stop_signals(), Workspace("fraud-filter-transitions-") as workspace:
-        supplies = get_supplies(say)
-        with Broker(workspace, java_home=supplies.java_home, jars=supplies.kafka_jars) as broker:
-            own = on_this_machine(settings, broker.address, slots=_SLOTS)
-            if below:
-                own = own.model_copy(update={"checkpoint": below})
-            create_topics(own, partitions=_PARTITIONS)
-            generator = _generator(own, rate, workspace)
-            with generator, Probe(own) as probe, open_input(own) as topic:
-                others = (broker.child, generator)
-                scene = Scene(own, workspace, supplies.java_home, probe, topic, others, seconds, say)
-                results = run_changes(scene, changes, stops)
+    with stop_signals(), embedded_stack("transitions", settings, say, slots=_SLOTS, partitions=_PARTITIONS) as stack:
+        own = stack.with_settings({"checkpoint": below} if below else {})
+        generator = generator_program(
+            own, rate=rate, seconds=_LIMIT_S, flagged_share=0.5, malformed_share=0.01, log="generator.log"
+        )
+        with generator, Probe(own.settings) as probe, open_input(own.settings) as topic:
+            results = run_changes(Scene(own, probe, topic, generator, seconds), changes, stops)
         if not all(result.ok for result in results):
-            workspace.keep_logs()
+            stack.workspace.keep_logs()
     return results
-
-
-def _generator(settings: Settings, rate: float, workspace: Workspace) -> Child:
-    log = workspace.logs / "generator.log"
-    return generator_program(settings, rate=rate, seconds=_LIMIT_S, flagged_share=0.5, malformed_share=0.01, log=log)

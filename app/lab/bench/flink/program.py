@@ -54,9 +54,9 @@ def program(launch: Launch) -> Child:
         UsageError: the schema or the rules are more than Flink's filter knows.
         FraudFilterError: its Kafka connector can't be fetched, or no broker answers.
     """
-    settings = launch.settings
+    stack, settings = launch.stack, launch.stack.settings
     schema = load_schema(settings.payment_schema)
-    folder = launch.workspace.path / f"{launch.name}-flink"
+    folder = stack.workspace.path / f"{launch.name}-flink"
     folder.mkdir()
     jars = ";".join(jar.as_uri() for jar in resolve_jars(_HERE / LOCK_NAME))
     options = {
@@ -75,10 +75,10 @@ def program(launch: Launch) -> Child:
     file = folder / "job.json"
     file.write_text(json.dumps(job, indent=1), encoding="utf-8")
     env = {
-        "JAVA_HOME": str(launch.java_home),
+        "JAVA_HOME": str(stack.java_home),
         "JDK_JAVA_OPTIONS": f"{EARLY_COMPILER} {COLLECTOR}",  # as the filter's
         "FLINK_LOG_DIR": str(folder),
         "PYTHONUNBUFFERED": "1",
     }
     argv = [_VENV / "bin/python", _HERE / "job.py", file]
-    return Child("Flink", argv, log=launch.workspace.logs / f"{launch.name}.log", env=env)
+    return Child("Flink", argv, log=stack.workspace.logs / f"{launch.name}.log", env=env)

@@ -1,4 +1,4 @@
-"""The settings that the demo's child processes get."""
+"""The settings that child processes get."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import pytest
 
 from fraud_filter import config
 from fraud_filter.kafka.input_topic import records_between
-from lab.demo.plan import DemoPlan
-from lab.demo.programs import demo_settings, filter_program, generator_program
+from lab.harness.embedded_stack import on_this_machine, task_slots
 from lab.harness.programs import environment
-from lab.harness.workspace import Workspace
 
 
 @pytest.fixture(autouse=True)
@@ -21,15 +19,15 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)  # no .env
 
 
-def test_a_child_gets_exactly_the_settings_of_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_gets_exactly_the_settings_of_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
     users = config.load({"real_time_duration": "1 minute", "spark_conf": {"spark.driver.memory": "2g"}, "linger_ms": 3})
-    own = demo_settings(users, DemoPlan(partitions=4), "127.0.0.1:40001")
+    own = on_this_machine(users, "127.0.0.1:40001", slots=4)
     for name, value in environment(own).items():
         monkeypatch.setenv(name, value)
     assert config.load() == own
 
 
-def test_the_demo_uses_its_own_broker_and_spark_whatever_the_user_has_set() -> None:
+def test_a_stack_uses_its_own_broker_and_spark_whatever_the_user_has_set() -> None:
     users = config.load(
         {
             "kafka_bootstrap_servers": "kafka.example.org:9092",
@@ -39,7 +37,7 @@ def test_the_demo_uses_its_own_broker_and_spark_whatever_the_user_has_set() -> N
             "input_topic": "my-payments",
         }
     )
-    own = demo_settings(users, DemoPlan(partitions=12), "127.0.0.1:40001")
+    own = on_this_machine(users, "127.0.0.1:40001", slots=task_slots(12))
     assert own.kafka_bootstrap_servers == "127.0.0.1:40001"
     assert own.kafka_security_protocol == "PLAINTEXT"
     assert own.spark_master == "local[14]"  # a task slot for each partition, and some to spare
@@ -50,14 +48,6 @@ def test_the_demo_uses_its_own_broker_and_spark_whatever_the_user_has_set() -> N
 def test_secrets_are_not_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FRAUD_KAFKA_SASL_PASSWORD", "hidden")
     assert "FRAUD_KAFKA_SASL_PASSWORD" not in environment(config.load())
-
-
-def test_every_mode_has_its_own_log_and_checkpoint() -> None:
-    with Workspace() as workspace:
-        own = demo_settings(config.load(), DemoPlan(), "127.0.0.1:40001")
-        programs = [filter_program(own, mode, {0: 5, 1: 7}, workspace, Path("/java")) for mode in DemoPlan().modes]
-        generator = generator_program(own, DemoPlan(), "continuous", workspace)
-    assert len({program.log for program in (*programs, generator)}) == 5
 
 
 def test_records_between_counts_over_all_partitions() -> None:

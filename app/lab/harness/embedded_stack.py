@@ -1,0 +1,91 @@
+"""A program run's own stack on this machine: Java and jars, a workspace, a broker, and the settings that name it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from fraud_filter.config import Settings
+from fraud_filter.kafka.topics import create_topics
+from lab.harness.broker import Broker
+from lab.harness.machine import describe_versions, java_version, kafka_version
+from lab.harness.processes import Child
+from lab.harness.supplies import get_supplies
+from lab.harness.workspace import Workspace
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class EmbeddedStack:
+    """What runs, and what programs on it need. `settings`: the user's on this machine; `versions`: of all that runs."""
+
+    settings: Settings
+    workspace: Workspace
+    java_home: Path
+    broker: Child
+    versions: Mapping[str, str]
+    say: Say
+
+    def with_settings(self, changes: Mapping[str, Any]) -> EmbeddedStack:
+        """The same stack for programs with some settings changed."""
+        return replace(self, settings=self.settings.model_copy(update=changes))
+
+
+@contextmanager
+def embedded_stack(
+    name: str, settings: Settings, say: Say, *, slots: int, partitions: int = 0, console: Console | None = None
+) -> Iterator[EmbeddedStack]:
+    """Starts Kafka; everything that was started is stopped at the end of the block, also when it is interrupted.
+
+    Args:
+        name: of what runs on it, for the workspace.
+        slots: Spark's task slots; continuous and real-time mode hold one a partition permanently.
+        partitions: of the topics; 0: they are created by who uses the stack.
+        console: shows what is under way.
+
+    Raises:
+        FraudFilterError: the stack could not be started.
+    """
+    with Workspace(f"fraud-filter-{name}-") as workspace, ExitStack() as running:
+        supplies = get_supplies(say, console)
+        versions = describe_versions(kafka=kafka_version(supplies.kafka_jars), java=java_version(supplies.java_home))
+        with console.status("Starting Kafka") if console else nullcontext():
+            broker = Broker(workspace, java_home=supplies.java_home, jars=supplies.kafka_jars)
+            running.enter_context(broker)
+        own = on_this_machine(settings, broker.address, slots=slots)
+        if partitions:
+            create_topics(own, partitions=partitions)
+        yield EmbeddedStack(own, workspace, supplies.java_home, broker.child, versions, say)
+
+
+def on_this_machine(settings: Settings, address: str, *, slots: int) -> Settings:
+    """The user's settings, with what an embedded run decides itself: its own broker, Spark here, free ports.
+
+    Args:
+        address: of the broker, host:port.
+        slots: Spark's task slots; continuous and real-time mode hold one a partition permanently.
+    """
+    return settings.model_copy(
+        update={
+            "kafka_bootstrap_servers": address,
+            "kafka_security_protocol": "PLAINTEXT",
+            "source": "kafka",
+            "sink": "kafka",
+            "checkpoint": "checkpoint",
+            "spark_master": f"local[{slots}]",
+            "metrics_port": 0,
+            "probe_port": 0,
+            "generator_port": 0,
+        }
+    )
+
+
+def task_slots(partitions: int) -> int:
+    """More than continuous and real-time mode hold."""
+    return max(8, partitions + 2)
