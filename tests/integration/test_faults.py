@@ -32,6 +32,6 @@ def test_a_kill_loses_nothing_and_decisions_come_back(stack: Deployed, run: Run,
     run.steady()
     outcome = run.put_in(fault, mode)
     assert outcome.error == ""
-    assert (outcome.lost, outcome.unexpected) == (0, 0)
+    assert outcome.audit.ok, outcome
     assert outcome.recovery_s is not None
     assert seen in outcome.seen_as

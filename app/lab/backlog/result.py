@@ -13,6 +13,7 @@ from rich.text import Text
 
 from fraud_filter.config import ModeName
 from fraud_filter.text.tables import markdown, shown
+from lab.harness.outcome import NOT_AUDITED, Audited, to_plain
 
 _COLUMNS = ("mode", "backlog", "first decision, s", "caught up, s", "records/s", "peak MiB", "lost", "duplicated")
 
@@ -23,8 +24,7 @@ class CatchUp:
 
     `records`: what lay there at the start of the program, while more kept coming. `start_s`: from the start of the
     program to its first decision; `seconds`: from there until all of the backlog was decided. `peak_bytes`: most
-    memory (resident set) of Python and Java together. `lost`, `duplicated` and `unexpected` are the audit's counts.
-    `error` says why it did not get there.
+    memory (resident set) of Python and Java together. `error` says why it did not get there.
     """
 
     mode: ModeName
@@ -32,15 +32,13 @@ class CatchUp:
     start_s: float | None = None
     seconds: float | None = None
     peak_bytes: int = 0
-    lost: int | None = None
-    duplicated: int | None = None
-    unexpected: int | None = None
+    audit: Audited = NOT_AUDITED
     error: str = ""
 
     @property
     def ok(self) -> bool:
         """All was decided, nothing lost and nothing unexpected."""
-        return not self.error and self.lost == 0 and self.unexpected == 0
+        return not self.error and self.audit.ok
 
     @property
     def rate(self) -> float | None:
@@ -49,7 +47,7 @@ class CatchUp:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {**vars(self), "records_per_second": self.rate and round(self.rate)}
+        return {**to_plain(self), "records_per_second": self.rate and round(self.rate)}
 
 
 def write_backlog(file: Path, results: Sequence[CatchUp], settings: Mapping[str, Any]) -> None:
@@ -63,7 +61,7 @@ def result_table(results: Sequence[CatchUp]) -> Table:
     table = Table(*_COLUMNS, "unexpected", "", title="Working off a backlog")
     for one in results:
         told = Text(one.error)  # with brackets, which are marks to rich otherwise
-        table.add_row(one.mode, *_figures(one), shown(one.unexpected), told, style="" if one.ok else "bold red")
+        table.add_row(one.mode, *_figures(one), shown(one.audit.unexpected), told, style="" if one.ok else "bold red")
     return table
 
 
@@ -74,5 +72,5 @@ def markdown_table(results: Sequence[CatchUp]) -> str:
 
 def _figures(one: CatchUp) -> list[str]:
     speed = (one.start_s, one.seconds, one.rate and round(one.rate), one.peak_bytes >> 20)
-    figures = (one.records, *speed, one.lost, one.duplicated)
+    figures = (one.records, *speed, one.audit.lost, one.audit.duplicated)
     return [shown(figure) for figure in figures]

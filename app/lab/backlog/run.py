@@ -14,6 +14,7 @@ from fraud_filter.kafka.topics import create_topics
 from fraud_filter.probe.probe import Probe
 from lab.backlog.result import CatchUp
 from lab.harness.embedded_stack import EmbeddedStack, Say, embedded_stack
+from lab.harness.outcome import Audited
 from lab.harness.processes import Child, stop_signals
 from lab.harness.programs import generator_program
 from lab.harness.sampler import Sampler
@@ -86,11 +87,11 @@ def _run(stack: EmbeddedStack, topic: InputTopic, mode: ModeName, rate: float) -
             if run.stop("clean") != 0:
                 raise FraudFilterError(f"{run.child.name} did not stop cleanly: exit code {run.child.returncode}")
         found = audit(stack.settings, start=start, end=end, settle_s=_SETTLE_S)
-        result = replace(result, lost=found.lost, duplicated=found.duplicated, unexpected=found.unexpected)
+        result = replace(result, audit=Audited.of(found))
     except FraudFilterError as error:
         result = replace(result, error=str(error))
     result = replace(result, peak_bytes=round((sampler.peak_rss_mib(mode) or 0) * 2**20))
-    stack.say(f"{mode}: {result.error or f'caught up in {result.seconds:g} s, {result.lost} lost'}")
+    stack.say(f"{mode}: {result.error or f'caught up in {result.seconds:g} s, {result.audit.lost} lost'}")
     return result
 
 

@@ -55,12 +55,4 @@ def _measure(stack: EmbeddedStack, modes: Sequence[ModeName], partitions: int) -
 def _interrupt(leg: Leg, mode: ModeName, successor: ModeName) -> RestartResult:
     recover_s = leg.recover()
     change = leg.change(successor, "clean")
-    return RestartResult(
-        mode,
-        recover_s=recover_s,
-        switch_s=change.seconds,
-        switched_to=successor,
-        lost=change.lost,
-        duplicated=change.duplicated,
-        unexpected=change.unexpected,
-    )
+    return RestartResult(mode, recover_s, change.seconds, successor, change.audit)

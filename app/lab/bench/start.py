@@ -17,6 +17,7 @@ from lab.bench.plan import DRIFT, BenchPlan
 from lab.bench.readback import Readback
 from lab.bench.results.result import RateResult, StartResult
 from lab.harness.embedded_stack import EmbeddedStack
+from lab.harness.outcome import Audited
 from lab.harness.processes import Child
 from lab.harness.programs import generator_program
 from lab.harness.sampler import Sampler, unique_memory_mib
@@ -110,7 +111,7 @@ class Start:
     def _figures(self, segment: _Segment, read: Readback) -> RateResult:
         figures = evaluate(self._plan, segment.rate, read.between(segment.start, segment.end), segment.sampler)
         found = audit(self._settings, start=segment.start, end=segment.end)
-        return replace(figures, lost=found.lost, duplicated=found.duplicated, unexpected=found.unexpected)
+        return replace(figures, audit=Audited.of(found))
 
     def _start(self, contender: Child, topic: InputTopic, tail: RejectedTail) -> None:
         """Until the first decision about a record of each partition, then the warm-up."""

@@ -22,6 +22,7 @@ from lab.demo.plan import DemoPlan
 from lab.demo.result import ModeResult, second_between
 from lab.demo.wording import describe_problem
 from lab.harness.embedded_stack import EmbeddedStack
+from lab.harness.outcome import Audited
 from lab.harness.processes import Child
 from lab.harness.programs import filter_program, generator_program
 from lab.harness.waiting import TooLateError, let_pass, wait_until
@@ -100,9 +101,7 @@ class ModeRun:
             measured,
             first_output_s=round(first_output_s, 1),
             flagged=found.written,
-            lost=found.lost,
-            duplicated=found.duplicated,
-            unexpected=found.unexpected,
+            audit=Audited.of(found),
             rejected=found.rejected,
         )
 
@@ -215,6 +214,5 @@ def _blank(mode: ModeName) -> ModeResult:
 def _summary(result: ModeResult) -> str:
     return (
         f"p50 {format_number(result.p50_ms)} ms, p99 {format_number(result.p99_ms)} ms, "
-        f"{format_number(result.flagged)} flagged, {format_number(result.lost)} lost, "
-        f"{format_number(result.duplicated)} duplicated, {format_number(result.unexpected)} unexpected"
+        f"{format_number(result.flagged)} flagged, {result.audit}"
     )

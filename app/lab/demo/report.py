@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from lab.demo import figures
 from lab.demo.plan import DemoPlan
 from lab.demo.result import ModeResult, share_within
 from lab.demo.wording import describe_problem
+from lab.harness.outcome import to_plain
 
 HTML_NAME = "demo-report.html"
 JSON_NAME = "demo-report.json"
@@ -73,7 +74,7 @@ def report_data(report: DemoReport) -> dict[str, Any]:
     """
     modes = {}
     for result in report.results:
-        data = asdict(result)
+        data = to_plain(result)
         data["ok"] = result.ok
         data["distribution"] = {str(ms): result.distribution[ms] for ms in sorted(result.distribution)}
         del data["mode"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from fraud_filter.config import ModeName
 from fraud_filter.metrics.latency import Second
+from lab.harness.outcome import NOT_AUDITED, Audited
 
 #: A latency distribution: end-to-end latency in whole milliseconds -> number of decisions.
 Distribution = Mapping[int, int]
@@ -17,10 +18,9 @@ class ModeResult:
     """What was measured in one mode. None means not measured, never zero.
 
     Latencies are of the measured seconds, in milliseconds; `measured` says of how many decisions, flagged and rejected.
-    `flagged`, `rejected`, `lost`, `duplicated` and `unexpected` come from the audit and cover every payment of the run,
-    warm-up included. `rate_kept` is payments per second on the input topic while measuring; `backlog` the payments
-    behind the newest one that had come out when the measurement began; `first_output_s` the seconds from the start of
-    the filter to its first output.
+    `flagged`, `rejected` and `audit` cover every payment of the run, warm-up included. `rate_kept` is payments per
+    second on the input topic while measuring; `backlog` the payments behind the newest one that had come out when the
+    measurement began; `first_output_s` the seconds from the start of the filter to its first output.
     """
 
     mode: ModeName
@@ -33,9 +33,7 @@ class ModeResult:
     p999_ms: float | None = None
     max_ms: float | None = None
     flagged: int | None = None
-    lost: int | None = None
-    duplicated: int | None = None
-    unexpected: int | None = None
+    audit: Audited = NOT_AUDITED
     rejected: int | None = None
     rate_kept: float | None = None
     backlog: int | None = None
@@ -47,7 +45,7 @@ class ModeResult:
     @property
     def ok(self) -> bool:
         """Whether the mode ran to its end and its audit found nothing lost and nothing unexpected."""
-        return self.error is None and self.lost == 0 and self.unexpected == 0
+        return self.error is None and self.audit.ok
 
 
 def quantile(distribution: Distribution, q: float) -> int | None:

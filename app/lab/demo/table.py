@@ -11,6 +11,7 @@ from rich.text import Text
 from fraud_filter.pages.numbers import format_number
 from lab.demo.result import ModeResult
 from lab.demo.wording import describe_problem
+from lab.harness.outcome import must_be_zero
 
 #: Below this many columns the guarantee stands under the mode's name instead of beside it.
 _WIDE = 94
@@ -37,16 +38,12 @@ def result_table(results: Sequence[ModeResult], width: int) -> Table:
             *((mode, guarantee) if wide else (Text.assemble(mode, "\n", guarantee),)),
             *map(format_number, (result.p50_ms, result.p90_ms, result.p99_ms, result.max_ms)),
             format_number(result.flagged),
-            _must_be_zero(result.lost),
-            format_number(result.duplicated),
-            _must_be_zero(result.unexpected),
+            must_be_zero(result.audit.lost),
+            format_number(result.audit.duplicated),
+            must_be_zero(result.audit.unexpected),
             format_number(result.rejected),
         )
     deliveries = sorted({result.delivery_guarantee for result in results})
     table.caption = f"Delivery into Kafka: {', '.join(deliveries)} in every mode."
     table.caption_justify = "left"
     return table
-
-
-def _must_be_zero(count: int | None) -> Text:
-    return Text(format_number(count), style="bold red" if count else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lab.demo.result import ModeResult
+from lab.harness.outcome import NOT_AUDITED
 
 
 def describe_problem(result: ModeResult) -> str:
@@ -15,6 +16,6 @@ def describe_problem(result: ModeResult) -> str:
         return f"{first.removesuffix('; its last lines:')}: {quoted[-1].strip()}" if quoted else first
     if result.ok:
         return ""
-    if result.lost is None or result.unexpected is None:
+    if result.audit == NOT_AUDITED:
         return "was not audited"
-    return f"the audit found {result.lost} lost and {result.unexpected} unexpected payments"
+    return f"the audit found {result.audit.lost} lost and {result.audit.unexpected} unexpected payments"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.table import Table
@@ -13,10 +14,13 @@ from lab.bench.results.summary import median_of_known
 from lab.bench.results.table import rounded
 from lab.experiment.change import BASE
 from lab.experiment.run import Trial
+from lab.harness.outcome import Audited
 
 _HEADINGS = (
     "rate, /s", "p50, ms", "ratio", "p99, ms", "ratio", "CPU s/1,000", "ratio", "start, s", "MiB", "lost", "unexpected",
 )  # fmt: skip
+#: By change, round and rate.
+_Measured = dict[tuple[str, int, float], RateResult]
 _FIGURES: dict[str, Callable[[RateResult], float | None]] = {
     "p50_ms": lambda one: one.append.get("p50_ms"),
     "p99_ms": lambda one: one.append.get("p99_ms"),
@@ -37,9 +41,9 @@ def summarise(trials: Sequence[Trial]) -> list[dict[str, Any]]:
         {
             "change": name,
             "rate": rate,
-            **_medians([one for (which, _, at), one in measured.items() if (which, at) == (name, rate)]),
+            **_medians(_rounds(measured, name, rate)),
             **_ratios(measured, name, rate),
-            **_sums([one for (which, _, at), one in measured.items() if (which, at) == (name, rate)]),
+            **asdict(Audited.total(one.audit for one in _rounds(measured, name, rate))),
             "partitions": max(t.partitions for t in trials if t.change.name == name),
             "first_decision_s": median_of_known(t.start.first_decision_s for t in trials if t.change.name == name),
             "memory_mib": median_of_known(t.start.uss_mib for t in trials if t.change.name == name),
@@ -67,17 +71,16 @@ def result_table(results: Sequence[dict[str, Any]]) -> Table:
     return table
 
 
+def _rounds(measured: _Measured, name: str, rate: float) -> list[RateResult]:
+    return [one for (which, _, at), one in measured.items() if (which, at) == (name, rate)]
+
+
 def _medians(rounds: Sequence[RateResult]) -> dict[str, float | None]:
     figures = {**_FIGURES, "stolen_share": lambda one: one.stolen_share}
     return {name: median_of_known(map(figure, rounds)) for name, figure in figures.items()}
 
 
-def _sums(rounds: Sequence[RateResult]) -> dict[str, int | None]:
-    counts = {name: [getattr(one, name) for one in rounds] for name in ("lost", "duplicated", "unexpected")}
-    return {name: None if None in found or not found else sum(found) for name, found in counts.items()}
-
-
-def _ratios(measured: dict[tuple[str, int, float], RateResult], name: str, rate: float) -> dict[str, float | None]:
+def _ratios(measured: _Measured, name: str, rate: float) -> dict[str, float | None]:
     pairs = [
         (one, measured[BASE, number, rate])
         for (which, number, at), one in measured.items()

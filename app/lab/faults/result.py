@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,6 +13,7 @@ from rich.text import Text
 from fraud_filter.config import ModeName
 from fraud_filter.text.outputs import write_items
 from fraud_filter.text.tables import markdown, shown
+from lab.harness.outcome import NOT_AUDITED, Audited, to_plain
 
 #: What is told apart in a file of results.
 FIELDS = ("fault", "mode")
@@ -23,17 +24,14 @@ _COLUMNS = (*FIELDS, "lost", "duplicated", "recovery, s", "seen as")
 class Outcome:
     """One fault in one mode, under load.
 
-    `lost`, `duplicated` and `unexpected` are the audit's counts of it (records); payments that were removed and that
-    the filter has reported are not lost. `recovery_s`: seconds from the fault, or from the end of the outage, to fresh
-    decisions, at most `limit_s` where that is promised; None, and a reason in `error`, when they did not come.
-    `seen_as`: what a user sees.
+    `audit`: of it alone; payments that were removed and that the filter has reported are not lost. `recovery_s`:
+    seconds from the fault, or from the end of the outage, to fresh decisions, at most `limit_s` where that is promised;
+    None, and a reason in `error`, when they did not come. `seen_as`: what a user sees.
     """
 
     fault: str
     mode: ModeName
-    lost: int | None = None
-    duplicated: int | None = None
-    unexpected: int | None = None
+    audit: Audited = NOT_AUDITED
     recovery_s: float | None = None
     limit_s: float | None = None
     seen_as: str = ""
@@ -43,21 +41,19 @@ class Outcome:
     def ok(self) -> bool:
         """Nothing lost, nothing unexpected, and fresh decisions in time."""
         is_late = self.limit_s is not None and (self.recovery_s or 0) > self.limit_s
-        return (
-            not self.error and self.lost == 0 and self.unexpected == 0 and self.recovery_s is not None and not is_late
-        )
+        return not self.error and self.audit.ok and self.recovery_s is not None and not is_late
 
 
 def write_outcomes(file: Path, found: Sequence[Outcome], *, add: bool) -> list[dict[str, Any]]:
     """Writes the results; with `add`, those of other faults and modes that the file holds stay in it."""
-    return write_items(file, [asdict(outcome) for outcome in found], FIELDS, add=add)
+    return write_items(file, [to_plain(outcome) for outcome in found], FIELDS, add=add)
 
 
 def result_table(found: Sequence[Outcome]) -> Table:
     """A line a fault and mode."""
     table = Table(*FIELDS, "lost", "duplicated", "unexpected", *_COLUMNS[-2:], title="Faults")
     for one in found:
-        figures = (shown(figure) for figure in (one.lost, one.duplicated, one.unexpected, one.recovery_s))
+        figures = (shown(figure) for figure in (*vars(one.audit).values(), one.recovery_s))
         told = f"{one.error}; {one.seen_as}" if one.error else one.seen_as
         # A text: errors have brackets, which are marks to rich otherwise.
         table.add_row(one.fault, one.mode, *figures, Text(told), style="" if one.ok else "bold red")

@@ -17,6 +17,7 @@ from lab.faults.effect import Effect
 from lab.faults.result import Outcome
 from lab.faults.stage import Offsets, Stage
 from lab.faults.witness import Witness
+from lab.harness.outcome import Audited
 
 #: Deadlines in seconds.
 _SWITCH_S = 300.0
@@ -100,13 +101,10 @@ class Run:
                 if effect.low:
                     witness.await_alert(_RECORDS_LOST, _ALERT_S)
                 after = self._audit(first, end, effect)
-                outcome = replace(
-                    outcome,
-                    recovery_s=round(seconds, 1),
-                    lost=after.lost + effect.unreported,
-                    duplicated=after.duplicated - (0 if effect.low else before.duplicated),
-                    unexpected=after.unexpected - (0 if effect.low else before.unexpected),
-                )
+                counts = Audited.of(after, None if effect.low else before)
+                # Not less those of `before`, which were only not decided yet.
+                counts = replace(counts, lost=after.lost + effect.unreported)
+                outcome = replace(outcome, recovery_s=round(seconds, 1), audit=counts)
             except FraudFilterError as error:
                 outcome = replace(outcome, error=str(error))
             slowest_ms = stage.probe.lap().max_ms
@@ -152,4 +150,5 @@ def describe(one: Outcome) -> str:
     head = f"{one.mode}: {one.fault}: "
     if one.error:
         return head + one.error
-    return f"{head}{one.lost} lost, {one.duplicated} duplicated, decisions after {one.recovery_s} s; {one.seen_as}"
+    counts = f"{one.audit.lost} lost, {one.audit.duplicated} duplicated"
+    return f"{head}{counts}, decisions after {one.recovery_s} s; {one.seen_as}"

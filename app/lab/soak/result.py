@@ -12,6 +12,7 @@ from rich.table import Table
 
 from fraud_filter.audit.result import AuditResult
 from lab.faults.result import Outcome, result_table
+from lab.harness.outcome import to_plain
 from lab.soak.schedule import Due
 from lab.soak.trend import Trend
 
@@ -46,7 +47,7 @@ class Soak:
             "seed": self.seed,
             "minutes": self.minutes,
             "rate": self.rate,
-            "faults": [{"due_s": due.at_s, "at_s": at_s, **asdict(outcome)} for due, at_s, outcome in self.faults],
+            "faults": [{"due_s": due.at_s, "at_s": at_s, **to_plain(outcome)} for due, at_s, outcome in self.faults],
             "audit": self.audit.to_dict(),
             "trends": [asdict(trend) for trend in self.trends],
         }

@@ -13,6 +13,7 @@ from rich.text import Text
 from fraud_filter.config import ModeName
 from fraud_filter.text.outputs import write_items
 from fraud_filter.text.tables import markdown, shown
+from lab.harness.outcome import NOT_AUDITED, Audited, to_plain
 
 StopKind = Literal["clean", "kill"]
 
@@ -28,29 +29,27 @@ _PAIR_COLUMNS = (
 class Transition:
     """One change of mode on one checkpoint, under load.
 
-    `how`: "as it is", or what was repaired before the start. `lost`, `duplicated` and `unexpected` are the audit's
-    counts of it (records). `seconds`: from the stop request until a payment that came after the stop was decided;
-    None, and a reason in `error`, when the new mode did not get there.
+    `how`: "as it is", or what was repaired before the start. `audit`: of it alone. `seconds`: from the stop request
+    until a payment that came after the stop was decided; None, and a reason in `error`, when the new mode did not get
+    there.
     """
 
     old: ModeName
     new: ModeName
     stop: StopKind
     how: str = ""
-    lost: int | None = None
-    duplicated: int | None = None
-    unexpected: int | None = None
+    audit: Audited = NOT_AUDITED
     seconds: float | None = None
     error: str = ""
 
     @property
     def ok(self) -> bool:
         """Nothing lost, nothing unexpected, and the new mode decides payments."""
-        return not self.error and self.lost == 0 and self.unexpected == 0
+        return not self.error and self.audit.ok
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: `old` and `new` are `from` and `to` there."""
-        rest = {name: value for name, value in vars(self).items() if name not in ("old", "new")}
+        rest = {name: value for name, value in to_plain(self).items() if name not in ("old", "new")}
         return {"from": self.old, "to": self.new, **rest}
 
 
@@ -63,7 +62,7 @@ def result_table(found: Sequence[Transition]) -> Table:
     """A line a change."""
     table = Table(*_COLUMNS, title="Changes of the mode")
     for one in found:
-        figures = (shown(figure) for figure in (one.lost, one.duplicated, one.unexpected, one.seconds))
+        figures = (shown(figure) for figure in (*vars(one.audit).values(), one.seconds))
         style = "" if one.ok else "bold red"
         table.add_row(one.old, one.new, one.stop, *figures, Text(one.error or one.how), style=style)
     return table

@@ -14,6 +14,7 @@ from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.input_topic import InputTopic
 from fraud_filter.probe.probe import Probe
 from lab.harness.embedded_stack import EmbeddedStack
+from lab.harness.outcome import Audited
 from lab.harness.processes import Child
 from lab.harness.waiting import let_pass, wait_until
 from lab.transitions.filter_run import FilterRun
@@ -46,7 +47,7 @@ class Leg:
         self._name = f"leg-{number}"
         self._runs = 0
         self._start = scene.topic.end_offsets()
-        self._before = (0, 0, 0)
+        self._audited: AuditResult | None = None
         self.filter = self._run(mode)
         try:
             self._reach(scene.topic.end_offsets(), _START_S)
@@ -75,8 +76,8 @@ class Leg:
         scene.topic.mark_end()
         self._reach(end, _DRAIN_S)
         found = audit(scene.stack.settings, start=self._start, end=end, settle_s=_SETTLE_S)
-        lost, duplicated, unexpected = self._difference(found)
-        return Transition(old, mode, stop, self.filter.how, lost, duplicated, unexpected, round(took, 1))
+        before, self._audited = self._audited, found
+        return Transition(old, mode, stop, self.filter.how, Audited.of(found, before), round(took, 1))
 
     def recover(self) -> float:
         """Lets it run and kills Spark's Java: seconds until a payment that came after that was decided.
@@ -115,13 +116,6 @@ class Leg:
     def _programs(self) -> tuple[Child, ...]:
         return (self._scene.stack.broker, self._scene.generator, self.filter.child)
 
-    def _difference(self, found: AuditResult) -> tuple[int, int, int]:
-        """What this change added to the counts of the leg."""
-        now = (found.lost, found.duplicated, found.unexpected)
-        lost, duplicated, unexpected = (new - old for new, old in zip(now, self._before, strict=True))
-        self._before = now
-        return lost, duplicated, unexpected
-
 
 def run_changes(scene: Scene, changes: Sequence[Change], stops: Sequence[StopKind]) -> list[Transition]:
     """All changes, with each kind of stop. A change that fails is part of the result, and a new leg begins after it."""
@@ -157,4 +151,4 @@ def describe(one: Transition) -> str:
     head = f"{one.old} to {one.new} ({one.stop} stop)"
     if one.error:
         return f"{head}: {one.error}"
-    return f"{head}: {one.lost} lost, {one.duplicated} duplicated, {one.seconds:g} s, {one.how}"
+    return f"{head}: {one.audit.lost} lost, {one.audit.duplicated} duplicated, {one.seconds:g} s, {one.how}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fraud_filter.pages.numbers import format_number
 from lab.bench.results.result import StartResult
 from lab.bench.results.table import rounded
 
@@ -16,8 +15,7 @@ def describe_start(start: StartResult, name: str) -> list[str]:
     head = f"round {start.round}, {name}"
     lines = [
         f"{head}, {rate.rate:g}/s: p50 {rounded(rate.append.get('p50_ms'))} ms, "
-        f"p99 {rounded(rate.append.get('p99_ms'))} ms, {format_number(rate.lost)} lost, "
-        f"{format_number(rate.duplicated)} duplicated, {format_number(rate.unexpected)} unexpected"
+        f"p99 {rounded(rate.append.get('p99_ms'))} ms, {rate.audit}"
         + ("" if rate.keeps_up else f"; {rate.lag} decisions behind at the end")
         for rate in start.rates
     ]

@@ -23,6 +23,7 @@ from lab.bench.results.result import RestartResult, StartResult
 from lab.bench.results.summary import P99_LIMIT_MS, find_limits, ratios, summarise_rounds, summarise_starts
 from lab.bench.results.table import rounded
 from lab.bench.results.undisturbed import MOST_STOLEN
+from lab.harness.outcome import to_plain
 
 JSON_NAME = "bench-report.json"
 HTML_NAME = "bench-report.html"
@@ -68,7 +69,7 @@ def report_data(report: BenchReport) -> dict[str, Any]:
         "ratios": ratios(report.starts, min(report.plan.rates)),
         "limits": find_limits(results, P99_LIMIT_MS),
         "starts": summarise_starts(report.starts),
-        "restarts": [asdict(one) for one in report.restarts],
+        "restarts": [to_plain(one) for one in report.restarts],
         "versions": dict(report.versions),
         "machine": dict(report.machine),
         "settings": dict(report.settings),
@@ -77,10 +78,8 @@ def report_data(report: BenchReport) -> dict[str, Any]:
 
 
 def _start_data(start: StartResult) -> dict[str, Any]:
-    data = asdict(start)
-    for rate, result in zip(data["rates"], start.rates, strict=True):
-        rate["cpu_s_per_1000"] = result.cpu_s_per_1000
-    return data
+    rates = [{**to_plain(rate), "cpu_s_per_1000": rate.cpu_s_per_1000} for rate in start.rates]
+    return {**asdict(start), "rates": rates}
 
 
 def draw(report: BenchReport, results: Sequence[Mapping[str, Any]]) -> dict[str, Figure]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fraud_filter.metrics.latency import Second
+from lab.harness.outcome import NOT_AUDITED, Audited
 
 #: A contender whose last decision comes more than this many seconds after the last payment has fallen behind.
 #: Micro-batches are up to one second behind when all is well.
@@ -21,8 +22,8 @@ class RateResult:
     from the due time to the decision's append, and `due_us_hdr` their histogram in microseconds in HdrHistogram's own
     encoding. `cpu_s` are processor seconds in the measured seconds, by program; `stolen_share` is what a hypervisor
     gave to others of the processor time that was wanted then, a part of 1. `lag` is the number of decisions that were
-    still to come when the last payment was appended, `behind_s` how long the last of them took. `lost`,
-    `duplicated` and `unexpected` are the audit's, of all payments at this rate, settling included.
+    still to come when the last payment was appended, `behind_s` how long the last of them took. `audit` is of all
+    payments at this rate, settling included.
     """
 
     rate: float
@@ -39,9 +40,7 @@ class RateResult:
     stolen_share: float | None = None
     lag: int = 0
     behind_s: float = 0
-    lost: int | None = None
-    duplicated: int | None = None
-    unexpected: int | None = None
+    audit: Audited = NOT_AUDITED
 
     @property
     def cpu_s_per_1000(self) -> float | None:
@@ -81,7 +80,7 @@ class StartResult:
     @property
     def ok(self) -> bool:
         """Whether it ran to its end, and nothing was lost or unexpected."""
-        return self.error is None and all(rate.lost == 0 and rate.unexpected == 0 for rate in self.rates)
+        return self.error is None and all(rate.audit.ok for rate in self.rates)
 
 
 @dataclass(frozen=True)
@@ -89,20 +88,18 @@ class RestartResult:
     """What an interruption of a mode takes, in seconds, at 100 payments a second.
 
     `recover_s`: from kill -9 of Spark's Java to the decision on a payment that came after it. `switch_s`: from the
-    stop request until the mode `switched_to` had decided on a payment that came after the stop. `lost`, `duplicated`
-    and `unexpected` are the audit's, of both together.
+    stop request until the mode `switched_to` had decided on a payment that came after the stop. `audit` is of both
+    together.
     """
 
     mode: str
     recover_s: float | None = None
     switch_s: float | None = None
     switched_to: str = ""
-    lost: int | None = None
-    duplicated: int | None = None
-    unexpected: int | None = None
+    audit: Audited = NOT_AUDITED
     error: str | None = None
 
     @property
     def ok(self) -> bool:
         """Whether it went on after both, and nothing was lost or unexpected."""
-        return self.error is None and self.lost == 0 and self.unexpected == 0
+        return self.error is None and self.audit.ok

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from itertools import takewhile
 from typing import Any
 
 from lab.bench.names import CONTENDERS, RATIOS
 from lab.bench.results.percentiles import PERCENTILES
 from lab.bench.results.result import RateResult, StartResult
+from lab.harness.outcome import Audited
 
 _LATENCIES = (*PERCENTILES, "max_ms")
 #: The 99th percentile, in milliseconds, up to which a rate counts as one that a contender sustains.
@@ -54,7 +56,7 @@ def _summarise(name: str, rate: float, rounds: Sequence[RateResult]) -> dict[str
         "lag": median_of_known(one.lag for one in rounds),
         "behind_s": median_of_known(one.behind_s for one in rounds),
         "keeps_up": all(one.keeps_up for one in rounds),
-        **{figure: _total(getattr(one, figure) for one in rounds) for figure in ("lost", "duplicated", "unexpected")},
+        **asdict(Audited.total(one.audit for one in rounds)),
     }
 
 
@@ -126,11 +128,6 @@ def _per_1000(one: RateResult, program: str) -> float | None:
 def median_of_known(values: Iterable[float | None]) -> float | None:
     """The median of what was measured, to four significant digits; None when nothing was."""
     return _of_known(values, statistics.median)
-
-
-def _total(values: Iterable[int | None]) -> int | None:
-    known = list(values)
-    return None if None in known else sum(value or 0 for value in known)
 
 
 def _spread(values: Iterable[float | None]) -> float | None:

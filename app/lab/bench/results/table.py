@@ -11,6 +11,7 @@ from rich.text import Text
 
 from fraud_filter.pages.numbers import NOT_MEASURED, format_number
 from fraud_filter.text.tables import markdown
+from lab.harness.outcome import must_be_zero
 
 
 def result_table(results: Sequence[Mapping[str, Any]]) -> Table:
@@ -28,8 +29,8 @@ def result_table(results: Sequence[Mapping[str, Any]]) -> Table:
             rounded(None if result["spread_p50"] is None else result["spread_p50"] * 100),
             rounded(result["cpu_s_per_1000"]),
             rounded(result["rss_mib"]),
-            *(_must_be_zero(result["lost"]), Text(format_number(result["duplicated"]))),
-            _must_be_zero(result["unexpected"]),
+            *(must_be_zero(result["lost"]), Text(format_number(result["duplicated"]))),
+            must_be_zero(result["unexpected"]),
         )
     return table
 
@@ -70,7 +71,3 @@ def rounded(value: float | None) -> str:
     if value is None:
         return NOT_MEASURED
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def _must_be_zero(count: int | None) -> Text:
-    return Text(format_number(count), style="bold red" if count else "")

@@ -6,15 +6,16 @@ import json
 from pathlib import Path
 
 from lab.backlog.result import CatchUp, markdown_table, write_backlog
+from lab.harness.outcome import Audited
 
-DONE = CatchUp("continuous", 2_000_000, 9.5, 40.0, 1200 << 20, 0, 17, 0)
+DONE = CatchUp("continuous", 2_000_000, 9.5, 40.0, 1200 << 20, Audited(0, 17, 0))
 FAILED = CatchUp("real-time", 2_000_000, error="it had not decided all payments after 60 s")
 
 
 def test_a_mode_is_well_when_all_was_decided() -> None:
     assert DONE.ok
     assert not FAILED.ok
-    assert not CatchUp("continuous", 10, 1.0, 1.0, 0, lost=1, duplicated=0, unexpected=0).ok
+    assert not CatchUp("continuous", 10, 1.0, 1.0, 0, Audited(1, 0, 0)).ok
 
 
 def test_the_file_has_settings_and_speed(tmp_path: Path) -> None:

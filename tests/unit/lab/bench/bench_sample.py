@@ -12,6 +12,7 @@ from lab.bench.results.percentiles import counted, summarise
 from lab.bench.results.report import BenchReport
 from lab.bench.results.result import RateResult, StartResult
 from lab.harness.machine import describe_machine, describe_versions
+from lab.harness.outcome import Audited
 
 #: contender -> median in ms.
 MEDIANS = {"micro-batch": 400.0, "real-time": 2.6, "floor": 2.0}
@@ -38,9 +39,7 @@ def sample_rate(name: str, rate: float, seed: int, **changes: object) -> RateRes
         rss_mib=500.0,
         lag=1,
         behind_s=0.1,
-        lost=0,
-        duplicated=0,
-        unexpected=0,
+        audit=Audited(0, 0, 0),
     )
     return replace(result, **changes)  # type: ignore[arg-type]
 

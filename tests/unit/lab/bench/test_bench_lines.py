@@ -5,12 +5,13 @@ from __future__ import annotations
 from fraud_filter.pages.numbers import NOT_MEASURED
 from lab.bench.results.lines import describe_start
 from lab.bench.results.result import RateResult, StartResult
+from lab.harness.outcome import Audited
 
 _APPEND = {"p50_ms": 2.346, "p99_ms": 5.75}
 
 
 def test_a_line_for_each_rate_and_one_for_the_end_before_its_time() -> None:
-    kept = RateResult(100.0, append=_APPEND, lost=0, duplicated=3, unexpected=0, payments=200, decisions=100)
+    kept = RateResult(100.0, append=_APPEND, audit=Audited(0, 3, 0), payments=200, decisions=100)
     unknown = RateResult(1000.0)
     start = StartResult("continuous", 2, (kept, unknown), error="it ended with exit code 4")
     assert describe_start(start, "linger_ms=5") == [
@@ -23,6 +24,6 @@ def test_a_line_for_each_rate_and_one_for_the_end_before_its_time() -> None:
 
 
 def test_what_fell_behind_is_told() -> None:
-    behind = RateResult(5000.0, append=_APPEND, lost=0, duplicated=0, unexpected=0, lag=9000, behind_s=20)
+    behind = RateResult(5000.0, append=_APPEND, audit=Audited(0, 0, 0), lag=9000, behind_s=20)
     (line,) = describe_start(StartResult("floor", 1, (behind,)), "floor")
     assert line.endswith("0 unexpected; 9000 decisions behind at the end")

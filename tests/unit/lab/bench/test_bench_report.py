@@ -15,6 +15,7 @@ from fraud_filter.errors import FraudFilterError
 from lab.bench.results.report import render_html, report_data, write_report
 from lab.bench.results.result import RestartResult, StartResult
 from lab.bench.results.table import markdown_results
+from lab.harness.outcome import Audited
 
 FAILED = StartResult("floor", 1, error="the floor ended with exit code 1\n  <script>alert(1)</script>")
 
@@ -76,7 +77,7 @@ def test_a_failed_start_is_told_and_escaped() -> None:
 
 
 def test_losses_are_a_problem() -> None:
-    lossy = replace(sample_starts()[0], rates=(sample_rate("micro-batch", 100, 1, lost=3),))
+    lossy = replace(sample_starts()[0], rates=(sample_rate("micro-batch", 100, 1, audit=Audited(3, 0, 0)),))
     report = sample_report(starts=[lossy, *sample_starts()[1:]])
     assert report.problems == ["round 1, micro-batch: the audit found lost or unexpected payments"]
 
@@ -115,16 +116,15 @@ def test_a_report_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
 
 
 def test_interruptions_are_told_and_a_loss_in_one_is_a_problem() -> None:
-    clean = RestartResult("real-time", 8.1, 11.25, "micro-batch", 0, 17, 0)
+    clean = RestartResult("real-time", 8.1, 11.25, "micro-batch", Audited(0, 17, 0))
     report = replace(sample_report(), restarts=[clean])
     assert report.ok
     assert report_data(report)["restarts"][0]["recover_s"] == 8.1
     assert re.search(
         r"<td>real-time</td>\s*<td[^>]*>8.1</td>\s*<td[^>]*>11.2</td>\s*<td>micro-batch", render_html(report)
     )
-    lossy = replace(
-        report, restarts=[clean, replace(clean, mode="continuous", lost=2), RestartResult("floor", error="no")]
-    )
+    bad = replace(clean, mode="continuous", audit=Audited(2, 17, 0))
+    lossy = replace(report, restarts=[clean, bad, RestartResult("floor", error="no")])
     assert lossy.problems == [
         "restarts of continuous: the audit found lost or unexpected payments",
         "restarts of floor: no",

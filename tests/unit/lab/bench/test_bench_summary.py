@@ -7,6 +7,7 @@ import pytest
 from bench_sample import sample_rate
 from lab.bench.results.result import RateResult, StartResult
 from lab.bench.results.summary import find_limits, ratios, summarise_rounds, summarise_starts
+from lab.harness.outcome import Audited
 
 
 def start(name: str, number: int, p50_ms: float, p99_ms: float | None = None, **changes: object) -> StartResult:
@@ -16,8 +17,8 @@ def start(name: str, number: int, p50_ms: float, p99_ms: float | None = None, **
 
 ROUNDS = [
     start("real-time", 1, 3.0, cpu_s={"contender": 2.0}),
-    start("real-time", 2, 2.0, cpu_s={"contender": 6.0}, lost=2),
-    start("real-time", 3, 2.5, cpu_s={"contender": 4.0}, lost=1),
+    start("real-time", 2, 2.0, cpu_s={"contender": 6.0}, audit=Audited(2, 0, 0)),
+    start("real-time", 3, 2.5, cpu_s={"contender": 4.0}, audit=Audited(1, 0, 0)),
     start("floor", 1, 2.0),
     start("floor", 2, 2.0),
     start("floor", 3, 1.0),

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from lab.bench.results.result import RateResult, StartResult
 from lab.bench.results.undisturbed import run_undisturbed
+from lab.harness.outcome import Audited
 
 
 def _start(*shares: float | None, lost: int = 0, error: str | None = None) -> StartResult:
-    rates = tuple(RateResult(100.0, stolen_share=share, lost=lost, unexpected=0) for share in shares)
+    rates = tuple(RateResult(100.0, stolen_share=share, audit=Audited(lost, 0, 0)) for share in shares)
     return StartResult("real-time", 2, rates, error=error)
 
 

@@ -10,6 +10,7 @@ from fraud_filter.metrics.latency import Second
 from fraud_filter.modes import MODES
 from lab.demo.plan import ALL_MODES
 from lab.demo.result import ModeResult, quantile, second_between
+from lab.harness.outcome import Audited
 
 #: mode -> median in ms, spread of the logarithm, share of stragglers, their median in ms
 _SHAPES = {
@@ -43,9 +44,7 @@ def sample_result(mode: ModeName, *, seconds: int = 30, per_second: int = 50, **
         "p999_ms": quantile(seen, 0.999),
         "max_ms": max(seen),
         "flagged": 2 * seen.total(),
-        "lost": 0,
-        "duplicated": 0,
-        "unexpected": 0,
+        "audit": Audited(0, 0, 0),
         "rejected": 31,
         "rate_kept": 99.8,
         "backlog": 3,

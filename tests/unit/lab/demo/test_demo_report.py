@@ -19,6 +19,7 @@ from lab.demo.plan import ALL_MODES, DemoPlan
 from lab.demo.report import DemoReport, render_html, report_data, write_report
 from lab.demo.result import ModeResult
 from lab.harness.machine import describe_machine, describe_versions
+from lab.harness.outcome import Audited
 
 FAILED = ModeResult("continuous", error="the filter ended with exit code 1\n  <script>alert(1)</script>")
 
@@ -104,7 +105,7 @@ def test_the_page_shows_figures_plots_and_method() -> None:
 
 
 def test_the_page_says_what_failed_and_escapes_it() -> None:
-    lossy = sample_result("micro-batch", lost=3)
+    lossy = sample_result("micro-batch", audit=Audited(3, 0, 0))
     html = render_html(sample_report(results=[lossy, FAILED]))
     page = _Page(html)
     assert "micro-batch: the audit found 3 lost and 0 unexpected payments" in page.text

@@ -7,6 +7,7 @@ import pytest
 from demo_sample import sample_result
 from fraud_filter.metrics.latency import Second
 from lab.demo.result import quantile, second_between, share_within
+from lab.harness.outcome import Audited
 
 
 @pytest.mark.parametrize(("q", "expected"), [(0, 1), (0.5, 1), (0.51, 4), (0.9, 4), (0.91, 30), (0.999, 30), (1, 30)])
@@ -32,8 +33,8 @@ def test_a_second_holds_only_what_it_added() -> None:
 
 def test_a_mode_passes_only_with_a_clean_audit() -> None:
     assert sample_result("continuous").ok
-    assert sample_result("continuous", duplicated=4).ok  # at-least-once: allowed, and reported
-    assert not sample_result("continuous", lost=1).ok
-    assert not sample_result("continuous", unexpected=1).ok
-    assert not sample_result("continuous", lost=None).ok
+    assert sample_result("continuous", audit=Audited(0, 4, 0)).ok  # at-least-once: allowed, and reported
+    assert not sample_result("continuous", audit=Audited(1, 0, 0)).ok
+    assert not sample_result("continuous", audit=Audited(0, 0, 1)).ok
+    assert not sample_result("continuous", audit=Audited()).ok
     assert not sample_result("continuous", error="the filter ended").ok

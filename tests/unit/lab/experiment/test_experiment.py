@@ -19,6 +19,7 @@ from lab.experiment.change import BASE, Change, parse_change, parse_changes
 from lab.experiment.result import result_table, summarise
 from lab.experiment.rule_files import check_sizes, write_rules
 from lab.experiment.run import Trial
+from lab.harness.outcome import Audited
 
 
 def test_a_change_is_checked_and_made() -> None:
@@ -102,9 +103,7 @@ def _trial(change: Change, number: int, p50: float, *, lost: int = 0) -> Trial:
         append={"p50_ms": p50, "p99_ms": 10 * p50},
         cpu_s={"contender": 2.0},
         stolen_share=number / 100,
-        lost=lost,
-        duplicated=0,
-        unexpected=0,
+        audit=Audited(lost, 0, 0),
     )
     start = StartResult(change.name, number, (rate,), first_decision_s=9.0 + number, repeated=number - 1)
     return Trial(change, start, scrapes=7, partitions=2)
@@ -132,7 +131,8 @@ def test_a_start_that_failed_is_told_and_leaves_the_others_their_figures() -> No
 
 def test_the_table_tells_what_is_unexpected_and_errors_in_their_own_words() -> None:
     trial = _trial(Change("spark_master=local[2]"), 1, 2.0)
-    odd = replace(trial.start, rates=(replace(trial.start.rates[0], unexpected=7),), error="died [/127.0.0.1:9092]")
+    rate = replace(trial.start.rates[0], audit=Audited(0, 0, 7))
+    odd = replace(trial.start, rates=(rate,), error="died [/127.0.0.1:9092]")
     console = Console(width=300, record=True, file=StringIO())
     console.print(result_table(summarise([replace(trial, start=odd)])))
     line = next(line for line in console.export_text().splitlines() if "local[2]" in line)

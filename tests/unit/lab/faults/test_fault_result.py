@@ -14,21 +14,22 @@ from fraud_filter.text.tables import write_between
 from lab.faults.inputs import outside, spans
 from lab.faults.result import Outcome, markdown_table, write_outcomes
 from lab.faults.witness import grown, notable
+from lab.harness.outcome import Audited
 
-DONE = Outcome("driver-kill", "continuous", 0, 7, 0, 12.5, 30.0, "event=restarting reason=java-gone")
+DONE = Outcome("driver-kill", "continuous", Audited(0, 7, 0), 12.5, 30.0, "event=restarting reason=java-gone")
 
 
 @pytest.mark.parametrize(
     ("change", "ok"),
     [
         ({}, True),
-        ({"duplicated": 900}, True),
+        ({"audit": Audited(0, 900, 0)}, True),
         ({"recovery_s": 31.0, "limit_s": None}, True),
         ({"recovery_s": 30.1}, False),
         ({"recovery_s": None}, False),
-        ({"lost": 1}, False),
-        ({"lost": None}, False),
-        ({"unexpected": 1}, False),
+        ({"audit": Audited(1, 0, 0)}, False),
+        ({"audit": Audited()}, False),
+        ({"audit": Audited(0, 0, 1)}, False),
         ({"error": "x"}, False),
     ],
 )
@@ -40,7 +41,7 @@ def test_results_replace_those_of_the_same_fault_and_mode_only(tmp_path: Path) -
     file = tmp_path / "faults.json"
     file.touch()
     write_outcomes(file, [DONE, replace(DONE, mode="real-time")], add=True)
-    write_outcomes(file, [replace(DONE, lost=2)], add=True)
+    write_outcomes(file, [replace(DONE, audit=Audited(2, 7, 0))], add=True)
     found = json.loads(file.read_text())
     assert [(one["mode"], one["lost"]) for one in found] == [("real-time", 0), ("continuous", 2)]
     assert found[1] == {
@@ -54,7 +55,7 @@ def test_results_replace_those_of_the_same_fault_and_mode_only(tmp_path: Path) -
 def test_the_table_stands_between_its_markers(tmp_path: Path) -> None:
     file = tmp_path / "a.md"
     file.write_text("before\n<!-- faults: begin -->\nold\n<!-- faults: end -->\nafter\n")
-    late = replace(DONE, fault="broker-kill", recovery_s=None, lost=None, error="gone|away", seen_as="")
+    late = replace(DONE, fault="broker-kill", recovery_s=None, audit=Audited(None, 7, 0), error="gone|away", seen_as="")
     items = write_outcomes(tmp_path / "faults.json", [late, DONE], add=False)
     write_between(file, "faults", markdown_table(items, ["driver-kill", "broker-kill"]))
     assert file.read_text().splitlines() == [

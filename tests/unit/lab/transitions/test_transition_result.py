@@ -14,10 +14,11 @@ from rich.console import Console
 
 from fraud_filter.cli.main import cli
 from fraud_filter.errors import UsageError
+from lab.harness.outcome import Audited
 from lab.transitions.result import Transition, markdown_table, result_table, write_transitions
 from lab.transitions.route import order_changes, parse_changes
 
-DONE = Transition("continuous", "real-time", "clean", "as it is", 0, 3, 0, 12.5)
+DONE = Transition("continuous", "real-time", "clean", "as it is", Audited(0, 3, 0), 12.5)
 
 
 def test_all_twelve_are_one_round_trip() -> None:
@@ -43,13 +44,13 @@ def test_what_is_no_change_is_refused(text: str) -> None:
     ("change", "ok"),
     [
         ({}, True),
-        ({"duplicated": 900}, True),
-        ({"lost": 1}, False),
-        ({"unexpected": 1}, False),
+        ({"audit": Audited(0, 900, 0)}, True),
+        ({"audit": Audited(1, 0, 0)}, False),
+        ({"audit": Audited(0, 0, 1)}, False),
         ({"error": "x"}, False),
     ],
 )
-def test_only_duplicates_are_no_fault(change: dict[str, int], ok: bool) -> None:
+def test_only_duplicates_are_no_fault(change: dict[str, object], ok: bool) -> None:
     assert replace(DONE, **change).ok is ok  # type: ignore[arg-type]
     assert not Transition("continuous", "real-time", "kill").ok  # never audited
 
@@ -58,7 +59,7 @@ def test_results_replace_those_of_the_same_change_and_stop_only(tmp_path: Path) 
     file = tmp_path / "transitions.json"
     file.touch()
     write_transitions(file, [DONE, replace(DONE, stop="kill")], add=True)
-    write_transitions(file, [replace(DONE, lost=2)], add=True)
+    write_transitions(file, [replace(DONE, audit=Audited(2, 3, 0))], add=True)
     found = json.loads(file.read_text())
     assert [(one["stop"], one["lost"]) for one in found] == [("kill", 0), ("clean", 2)]
     assert found[1] == {
@@ -70,8 +71,8 @@ def test_results_replace_those_of_the_same_change_and_stop_only(tmp_path: Path) 
 
 
 def test_the_documentation_shows_both_ways_to_stop_in_a_line() -> None:
-    killed = replace(DONE, stop="kill", how="repaired: the last entry", duplicated=1234, seconds=30.0)
-    failed = replace(DONE, new="micro-batch", lost=None, duplicated=None, seconds=None, error="it did not start")
+    killed = replace(DONE, stop="kill", how="repaired: the last entry", audit=Audited(0, 1234, 0), seconds=30.0)
+    failed = replace(DONE, new="micro-batch", audit=Audited(), seconds=None, error="it did not start")
     assert markdown_table([one.to_dict() for one in (DONE, killed, failed)]).splitlines()[2:] == [
         "| `continuous` | `real-time` | 0 + 0 | 3 | 1,234 | 12.5 | 30.0 | as it is, repaired |",
         "| `continuous` | `micro-batch` | - | - | - | - | - | it did not start |",
@@ -89,7 +90,7 @@ def test_results_are_not_added_to_something_else(tmp_path: Path, content: str) -
 
 def test_the_table_tells_errors_in_their_own_words() -> None:
     console = Console(width=300, record=True, file=StringIO())
-    console.print(result_table([replace(DONE, unexpected=7, error="died [/127.0.0.1:9092]")]))
+    console.print(result_table([replace(DONE, audit=Audited(0, 0, 7), error="died [/127.0.0.1:9092]")]))
     assert "died [/127.0.0.1:9092]" in console.export_text()
 
 

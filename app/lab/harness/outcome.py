@@ -1,0 +1,60 @@
+"""What an audit found of one part of a run: the outcome that all results share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.text import Text
+
+from fraud_filter.audit.result import AuditResult
+from fraud_filter.pages.numbers import format_number
+
+
+@dataclass(frozen=True)
+class Audited:
+    """An audit's counts of lost payments, and of duplicated and unexpected records; None is not audited, never zero."""
+
+    lost: int | None = None
+    duplicated: int | None = None
+    unexpected: int | None = None
+
+    @classmethod
+    def of(cls, found: AuditResult, before: AuditResult | None = None) -> Audited:
+        """The counts of an audit; with `before`, what has come since that earlier one."""
+        if before is None:
+            return cls(found.lost, found.duplicated, found.unexpected)
+        counts = found.lost - before.lost, found.duplicated - before.duplicated, found.unexpected - before.unexpected
+        return cls(*counts)
+
+    @classmethod
+    def total(cls, several: Iterable[Audited]) -> Audited:
+        """Their sums; a count that one of them lacks, or that none has, is not known."""
+        counts = zip(*((one.lost, one.duplicated, one.unexpected) for one in several), strict=True)
+        return cls(*(None if None in each else sum(filter(None, each)) for each in counts))
+
+    @property
+    def ok(self) -> bool:
+        """Nothing lost and nothing unexpected; duplicates are allowed, and reported."""
+        return self.lost == 0 and self.unexpected == 0
+
+    def __str__(self) -> str:
+        counts = asdict(self).items()
+        return ", ".join(f"{format_number(count)} {name}" for name, count in counts)
+
+
+NOT_AUDITED = Audited()
+
+
+def must_be_zero(count: int | None) -> Text:
+    """A count in a terminal's table: red when it is not zero."""
+    return Text(format_number(count), style="bold red" if count else "")
+
+
+def to_plain(result: Any) -> dict[str, Any]:
+    """A result for JSON, with the counts of its `audit` among the other fields."""
+    plain: dict[str, Any] = {}
+    for name, value in asdict(result).items():
+        plain |= value if name == "audit" else {name: value}
+    return plain
