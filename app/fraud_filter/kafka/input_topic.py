@@ -62,6 +62,11 @@ def open_input(settings: Settings) -> Iterator[InputTopic]:
         yield InputTopic(settings, consumer)
 
 
+def has_passed(newest: Mapping[int, int], offsets: Mapping[int, int]) -> bool:
+    """Whether the `newest` offset is at or after each of the `offsets`, by partition."""
+    return all(newest.get(partition, -1) >= offset for partition, offset in offsets.items())
+
+
 def records_between(start: Mapping[int, int], end: Mapping[int, int]) -> int:
     """How many records lie from the offsets `start` to before the offsets `end`, over all partitions."""
     return sum(max(0, offset - start.get(partition, 0)) for partition, offset in end.items())

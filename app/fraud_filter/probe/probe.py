@@ -18,6 +18,7 @@ from typing_extensions import Self
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.append_time import require_append_time, wrong_timestamps
+from fraud_filter.kafka.input_topic import has_passed
 from fraud_filter.kafka.offsets import NoBrokerError, describe_error, find_bounds, find_partitions, open_consumer
 from fraud_filter.metrics.probe_metrics import ProbeMetrics
 from fraud_filter.metrics.server import Registry
@@ -99,8 +100,7 @@ class Probe:
 
     def has_passed(self, offsets: Mapping[int, int]) -> bool:
         """Whether a decision about a payment at or after each of the input's `offsets`, by partition, was seen."""
-        newest = self.snapshot().source_offsets
-        return all(newest.get(partition, -1) >= offset for partition, offset in offsets.items())
+        return has_passed(self.snapshot().source_offsets, offsets)
 
     def lap(self) -> ProbeSnapshot:
         """What was seen since the last `lap`, or since the start; begins the next one.

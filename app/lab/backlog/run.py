@@ -13,6 +13,7 @@ from fraud_filter.kafka.input_topic import InputTopic, open_input, records_betwe
 from fraud_filter.kafka.topics import create_topics
 from fraud_filter.probe.probe import Probe
 from lab.backlog.result import CatchUp
+from lab.harness.drain import drain
 from lab.harness.embedded_stack import EmbeddedStack, Say, embedded_stack
 from lab.harness.outcome import Audited
 from lab.harness.processes import Child, stop_signals
@@ -81,9 +82,7 @@ def _run(stack: EmbeddedStack, topic: InputTopic, mode: ModeName, rate: float) -
         with Probe(stack.settings) as probe, generator, run.child, sampler:
             result = _catch_up(result, run.child, probe, waiting, (stack.broker, generator))
             generator.stop()
-            end = topic.end_offsets()
-            topic.mark_end()
-            wait_until(lambda: probe.has_passed(end), _START_S, _late(run.child), (stack.broker, run.child))
+            end = drain(topic, probe.has_passed, _START_S, _late(run.child), (stack.broker, run.child))
             if run.stop("clean") != 0:
                 raise FraudFilterError(f"{run.child.name} did not stop cleanly: exit code {run.child.returncode}")
         found = audit(stack.settings, start=start, end=end, settle_s=_SETTLE_S)

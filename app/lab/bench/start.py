@@ -10,12 +10,13 @@ from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.input_topic import InputTopic, open_input
 from fraud_filter.kafka.topics import create_topics
 from lab.bench.contenders import REGISTRY, Contender
-from lab.bench.drain import RejectedTail, follow_rejected
 from lab.bench.evaluate import evaluate
 from lab.bench.launch import Launch
 from lab.bench.plan import DRIFT, BenchPlan
 from lab.bench.readback import Readback
+from lab.bench.rejected_tail import RejectedTail, follow_rejected
 from lab.bench.results.result import RateResult, StartResult
+from lab.harness.drain import drain
 from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.outcome import Audited
 from lab.harness.processes import Child
@@ -116,9 +117,7 @@ class Start:
     def _start(self, contender: Child, topic: InputTopic, tail: RejectedTail) -> None:
         """Until the first decision about a record of each partition, then the warm-up."""
         with self._generator(_FIRST_RATE, _FIRST_OUTPUT_S) as slow:
-            end = topic.end_offsets()
-            topic.mark_end()
-            wait_until(lambda: tail.has_passed(end), _FIRST_OUTPUT_S, "it decided nothing", (contender, slow))
+            drain(topic, tail.has_passed, _FIRST_OUTPUT_S, "it decided nothing", (contender, slow))
         if self._plan.warmup_s:
             self._send(contender, self._plan.warmup_rate, self._plan.warmup_s, topic, tail)
             for rate in self._plan.rates[:1]:
@@ -147,10 +146,8 @@ class Start:
             wait_until(lambda: not generator.is_alive, seconds + _GENERATOR_S, "the generator went on", programs)
             if generator.returncode != 0:
                 generator.raise_if_dead()
-        end = topic.end_offsets()
-        topic.mark_end()
         late = f"at {rate:g} payments/s it fell behind: not all payments were decided"
-        wait_until(lambda: tail.has_passed(end), _DRAIN_S, late, programs)
+        end = drain(topic, tail.has_passed, _DRAIN_S, late, programs)
         time.sleep(_AFTER_MARK_S)
         return sampler, end
 

@@ -21,6 +21,7 @@ from lab.demo.observer import Observer
 from lab.demo.plan import DemoPlan
 from lab.demo.result import ModeResult, second_between
 from lab.demo.wording import describe_problem
+from lab.harness.drain import drain
 from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.outcome import Audited
 from lab.harness.processes import Child
@@ -181,13 +182,11 @@ class ModeRun:
     def _drain(self, seen: Observer) -> dict[int, int]:
         """Waits until the filter has read all that the generator wrote; returns the offsets after it.
 
-        Payments that are not flagged leave no trace, but the mark after them comes out on the rejected topic.
         A filter that does not get there in time is left to the audit.
         """
         end = self._topic.end_offsets()
-        self._topic.mark_end()
         with suppress(TooLateError):
-            wait_until(lambda: seen.output_lag(end) == 0, _DRAIN_S, "not all payments were read", self._children)
+            drain(self._topic, self._probe.has_passed, _DRAIN_S, "not all payments were read", self._children)
         self._status.lag = seen.output_lag(end)
         return end
 

@@ -12,6 +12,7 @@ from fraud_filter.compose.switching import switch
 from fraud_filter.compose.waiting import start
 from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError
+from fraud_filter.kafka.input_topic import has_passed
 from lab.faults.catalogue import Fault
 from lab.faults.effect import Effect
 from lab.faults.result import Outcome
@@ -132,7 +133,7 @@ class Run:
         """
         stage, began = self._stage, time.monotonic()
         ends = stage.ends()
-        while not all(stage.committed().get(number, -1) >= end for number, end in ends.items()):
+        while not has_passed(stage.committed(), ends):
             if time.monotonic() - began > _COMMIT_S:
                 raise FraudFilterError(f"decisions come, and nothing was committed within {_COMMIT_S:g} s")
             time.sleep(_LOOK_S)

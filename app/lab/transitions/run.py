@@ -13,6 +13,7 @@ from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.input_topic import InputTopic
 from fraud_filter.probe.probe import Probe
+from lab.harness.drain import drain
 from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.outcome import Audited
 from lab.harness.processes import Child
@@ -50,7 +51,7 @@ class Leg:
         self._audited: AuditResult | None = None
         self.filter = self._run(mode)
         try:
-            self._reach(scene.topic.end_offsets(), _START_S)
+            self._reach(scene.topic.end_offsets())
         except BaseException:
             self.stop()
             raise
@@ -69,12 +70,10 @@ class Leg:
             raise FraudFilterError(f"{self.filter.child.name} did not stop cleanly: exit code {code}")
         stopped_at = scene.topic.end_offsets()
         self.filter = self._run(mode)
-        self._reach(stopped_at, _START_S)
+        self._reach(stopped_at)
         took = time.monotonic() - began
         self._load()
-        end = scene.topic.end_offsets()
-        scene.topic.mark_end()
-        self._reach(end, _DRAIN_S)
+        end = drain(scene.topic, scene.probe.has_passed, _DRAIN_S, self._late, self._programs)
         found = audit(scene.stack.settings, start=self._start, end=end, settle_s=_SETTLE_S)
         before, self._audited = self._audited, found
         return Transition(old, mode, stop, self.filter.how, Audited.of(found, before), round(took, 1))
@@ -90,7 +89,7 @@ class Leg:
         self._load()
         began = time.monotonic()
         self.filter.kill_java()
-        self._reach(self._scene.topic.end_offsets(), _START_S)
+        self._reach(self._scene.topic.end_offsets())
         return round(time.monotonic() - began, 1)
 
     def stop(self) -> None:
@@ -107,10 +106,13 @@ class Leg:
     def _load(self) -> None:
         let_pass(self._scene.seconds, self._programs)
 
-    def _reach(self, offsets: dict[int, int], timeout_s: float) -> None:
+    def _reach(self, offsets: dict[int, int]) -> None:
         """Waits until a decision about a payment at or after `offsets` has come out of each partition."""
-        late = f"{self.filter.child.name} did not decide all payments"
-        wait_until(lambda: self._scene.probe.has_passed(offsets), timeout_s, late, self._programs)
+        wait_until(lambda: self._scene.probe.has_passed(offsets), _START_S, self._late, self._programs)
+
+    @property
+    def _late(self) -> str:
+        return f"{self.filter.child.name} did not decide all payments"
 
     @property
     def _programs(self) -> tuple[Child, ...]:

@@ -1,4 +1,4 @@
-"""Waiting until a contender has read all payments: the mark after the last one comes out on the rejected topic."""
+"""How far a contender has read, seen at next to no cost while it is measured: the marks that it has rejected."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 
 from fraud_filter.config import Settings
+from fraud_filter.kafka.input_topic import has_passed
 from fraud_filter.kafka.offsets import find_bounds, find_partitions, open_consumer
 from fraud_filter.query.source_headers import read_source
 
@@ -27,7 +28,7 @@ class RejectedTail:
             source = None if message.error() else read_source(headers)
             if source is not None:
                 self._reached[source.partition] = max(self._reached.get(source.partition, -1), source.offset)
-        return all(self._reached.get(partition, -1) >= offset for partition, offset in end.items())
+        return has_passed(self._reached, end)
 
 
 @contextmanager
