@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
-from types import FrameType
 
 from rich.console import Console
 
@@ -23,6 +18,7 @@ from lab.demo.report import DemoReport
 from lab.demo.result import ModeResult
 from lab.harness.embedded_stack import EmbeddedStack, embedded_stack, task_slots
 from lab.harness.machine import describe_machine
+from lab.harness.processes import leave, stop_signals
 
 
 def run_demo(plan: DemoPlan, settings: Settings, console: Console) -> DemoReport:
@@ -39,7 +35,7 @@ def run_demo(plan: DemoPlan, settings: Settings, console: Console) -> DemoReport
     say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
     slots, partitions = task_slots(plan.partitions), plan.partitions
     with (
-        _exit_on_signals(),
+        stop_signals(leave),
         embedded_stack("demo", settings, say, slots=slots, partitions=partitions, console=console) as stack,
     ):
         own, versions = stack.settings, stack.versions
@@ -80,18 +76,3 @@ def _describe_settings(plan: DemoPlan, settings: Settings) -> dict[str, str | in
         "seed": plan.seed,
     }
     return planned | {knob: getattr(settings, knob) for knob in ("spark_master", *KNOBS)}
-
-
-@contextmanager
-def _exit_on_signals() -> Iterator[None]:
-    """Within it SIGTERM and SIGHUP end the program as an exit does, through every clean-up on the way."""
-
-    def leave(number: int, _frame: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

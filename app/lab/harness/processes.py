@@ -6,10 +6,11 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -159,18 +160,21 @@ def _die_with_us() -> list[str]:
     return [setpriv, "--pdeathsig", "TERM", "--"]
 
 
+def interrupt(_number: int, _frame: FrameType | None) -> None:
+    """What Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+def leave(number: int, _frame: FrameType | None) -> None:
+    """Ends the program with the exit code that a shell gives for the signal."""
+    sys.exit(128 + number)
+
+
 @contextmanager
-def stop_signals() -> Iterator[None]:
-    """Within it SIGTERM and SIGHUP do what Ctrl-C does: raise KeyboardInterrupt, so that all is cleaned up.
-
-    Call it in the main thread.
-    """
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
+def stop_signals(act: Callable[[int, FrameType | None], None] = interrupt) -> Iterator[None]:
+    """Within it SIGTERM and SIGHUP raise what `act` does, so that all is cleaned up. Call it in the main thread."""
     wanted = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, interrupt) for number in wanted}  # ignored ones: nohup meant it
+    before = {number: signal.signal(number, act) for number in wanted}  # ignored ones: nohup meant it
     try:
         yield
     finally:
