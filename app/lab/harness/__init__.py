@@ -1,1 +1,1 @@
-"""The stack without Docker: Java, the jars, a Kafka broker, and the child processes of one program run."""
+"""What all measurements share: the stack without Docker and its programs, waiting, draining, and the outcome."""
