@@ -37,7 +37,7 @@ def evaluate(plan: BenchPlan, rate: float, payments: Payments, sampler: Sampler)
     latency_ms = np.maximum(decided.decided_ms - decided.appended_ms, 0)
     append_ms = counted(latency_ms)
     due, encoded = _from_due(decided)
-    lag, behind_s = _backlog(payments)
+    lag, behind_s = _late(payments)
     spans = {
         name: sampler.cpu_between(name, began_us / 1e6, ended_us / 1e6) for name in ("contender", "broker", "generator")
     }
@@ -54,6 +54,7 @@ def evaluate(plan: BenchPlan, rate: float, payments: Payments, sampler: Sampler)
         cpu_s=spans,
         rss_mib=sampler.peak_rss_mib("contender"),
         stolen_share=sampler.stolen_between(began_us / 1e6, ended_us / 1e6),
+        backlog=_waiting(payments, began_us // 1000),
         lag=lag,
         behind_s=behind_s,
     )
@@ -80,7 +81,14 @@ def _kept(measured: Payments) -> float:
     return round((len(measured) - 1) / max(span_ms, 1) * 1000, 1)
 
 
-def _backlog(payments: Payments) -> tuple[int, float]:
+def _waiting(payments: Payments, at_ms: int) -> int:
+    """Payments that had come by then after the newest one that was decided by then."""
+    there = payments.select(payments.appended_ms <= at_ms)
+    decided = there.select((there.decided_ms > 0) & (there.decided_ms <= at_ms))
+    return int((there.appended_ms > decided.appended_ms.max(initial=0)).sum())
+
+
+def _late(payments: Payments) -> tuple[int, float]:
     """Decisions that were to come when the last payment was appended, and the seconds until the last of them."""
     end_ms = int(payments.appended_ms.max())
     late = payments.decided_ms[payments.decided_ms > end_ms]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from collections.abc import Collection
+from typing import TypeVar, get_args
 
 from fraud_filter.config import ModeName
+from fraud_filter.errors import UsageError
 
+_Name = TypeVar("_Name", bound=str)
+
+#: From the slowest to the fastest.
 MODE_NAMES: tuple[ModeName, ...] = get_args(ModeName)
 SINGLE = "continuous-single"
 FLOOR = "floor"
@@ -31,3 +36,34 @@ RATIOS: tuple[tuple[str, str], ...] = (
     ("micro-batch", "continuous"),
     ("micro-batch", "async-progress"),
 )
+
+
+def parse_modes(text: str) -> tuple[ModeName, ...]:
+    """The modes named in `text`, separated by commas, in its order; an empty text means all of them.
+
+    Raises:
+        UsageError: a name is not a mode, or is given twice.
+    """
+    return parse_names(text, MODE_NAMES, "--modes", "a mode") or MODE_NAMES
+
+
+def parse_names(text: str, known: Collection[_Name], argument: str, what: str) -> tuple[_Name, ...]:
+    """The names in `text`, separated by commas, in its order.
+
+    Raises:
+        UsageError: a name is not known, or is given twice.
+    """
+    chosen: list[_Name] = []
+    for part in split(text):
+        name = next((one for one in known if one == part), None)
+        if name is None:
+            raise UsageError(f"argument {argument}: {part!r} is not {what}: choose from {', '.join(known)}")
+        if name in chosen:
+            raise UsageError(f"argument {argument}: {part!r} is given twice: name each once")
+        chosen.append(name)
+    return tuple(chosen)
+
+
+def split(text: str) -> list[str]:
+    """What stands between the commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]

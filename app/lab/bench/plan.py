@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fraud_filter.errors import UsageError
-from lab.bench.names import CONTENDERS
+from lab.bench.names import split
 
 #: The generator sends at this share of the planned rate. At 100/s each payment would be due exactly 10 ms after the
 #: one before, always at the same point within the millisecond, and Kafka's whole milliseconds would then be off by
@@ -67,8 +66,21 @@ class BenchPlan:
             raise UsageError(
                 f"argument --repeats: {self.repeats} is not accepted: give a whole number from 0 to {MOST_REPEATS}"
             )
-        if self.seconds < 3:
-            raise UsageError(f"argument --seconds: {self.seconds:g} is not accepted: give 3 or more")
+        if self.seed < 0:
+            raise UsageError(f"argument --seed: {self.seed} is not accepted: give a whole number, 0 or more")
+        self._check_shares()
+
+    def _check_shares(self) -> None:
+        if not 0 < self.flagged_share <= 1:
+            raise UsageError(
+                f"argument --flagged-share: {self.flagged_share:g} is not accepted: give a share above 0 and "
+                "up to 1 (latency is measured on flagged payments)"
+            )
+        if self.malformed_share < 0 or self.flagged_share + self.malformed_share > 1:
+            raise UsageError(
+                f"argument --malformed-share: {self.malformed_share:g} is not accepted: give a share from 0 "
+                f"to {1 - self.flagged_share:g}, for it and --flagged-share together are at most 1"
+            )
 
     def within(self, most: float) -> BenchPlan:
         """The same plan without the rates above `most` payments per second, and with a warm-up that is not, either."""
@@ -85,21 +97,6 @@ class BenchPlan:
         return self.contenders[first:] + self.contenders[:first]
 
 
-def parse_contenders(text: str) -> tuple[str, ...]:
-    """The contenders named in `text`, separated by commas, in its order; an empty text means all of them.
-
-    Raises:
-        UsageError: a name is not a contender, or is given twice.
-    """
-    names = _parts(text)
-    for name in names:
-        if name not in CONTENDERS:
-            raise UsageError(f"argument --contenders: {name!r} is not a contender: choose from {', '.join(CONTENDERS)}")
-        if names.count(name) > 1:
-            raise UsageError(f"argument --contenders: {name!r} is given twice: name each once")
-    return tuple(names)
-
-
 def parse_rates(text: str) -> tuple[float, ...]:
     """The rates in `text`, payments per second separated by commas, in ascending order.
 
@@ -107,7 +104,7 @@ def parse_rates(text: str) -> tuple[float, ...]:
         UsageError: one is no number above 0, or above the generator's limit, or given twice; or there is none.
     """
     rates: list[float] = []
-    for part in _parts(text):
+    for part in split(text):
         try:
             rate = float(part)
         except ValueError:
@@ -121,7 +118,3 @@ def parse_rates(text: str) -> tuple[float, ...]:
     if not rates:
         raise UsageError("argument --rates: give at least one number of payments per second, such as 100")
     return tuple(sorted(rates))
-
-
-def _parts(text: str) -> Sequence[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]

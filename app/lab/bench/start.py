@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fraud_filter.audit.run import audit
@@ -11,7 +12,7 @@ from fraud_filter.kafka.input_topic import InputTopic, open_input
 from fraud_filter.kafka.topics import create_topics
 from lab.bench.contenders import REGISTRY, Contender
 from lab.bench.evaluate import evaluate
-from lab.bench.launch import Launch
+from lab.bench.launch import Enter, Launch, Phase, Watch, unwatched
 from lab.bench.plan import DRIFT, BenchPlan
 from lab.bench.readback import Readback
 from lab.bench.rejected_tail import RejectedTail, follow_rejected
@@ -22,7 +23,7 @@ from lab.harness.outcome import Audited
 from lab.harness.processes import Child
 from lab.harness.programs import generator_program
 from lab.harness.sampler import Sampler, unique_memory_mib
-from lab.harness.waiting import wait_until
+from lab.harness.waiting import let_pass, wait_until
 
 #: Payments per second until the contender has decided about one, so that nothing piles up while it starts.
 _FIRST_RATE = 20.0
@@ -31,7 +32,10 @@ _CALM_S = 12.0
 #: Deadlines in seconds: Spark's start takes about 10 s on 2 idle cores.
 _FIRST_OUTPUT_S = 240
 _DRAIN_S = 120
-_STOP_S = 45
+#: What a contender gets beyond its own deadline for stopping, before it is killed.
+_STOP_MARGIN_S = 15
+#: The deadline for stopping when the run is interrupted: what the contender has at stake is thrown away anyway.
+_HURRY_S = 4
 #: The generator itself takes a second or two to start, and to see its last payment confirmed.
 _GENERATOR_S = 60
 #: Flagged payments and the mark after them are written to two topics, side by side.
@@ -51,7 +55,7 @@ class _Segment:
 class Start:
     """A start in round `number` of the contender `name`, or of another one under that name.
 
-    `again`: how often this was done before in the round.
+    `again`: how often this was done before in the round. `watch` sees it from beside.
     """
 
     def __init__(
@@ -63,6 +67,7 @@ class Start:
         contender: Contender | None = None,
         *,
         again: int = 0,
+        watch: Watch = unwatched,
     ) -> None:
         self._name = name
         self._contender = contender or REGISTRY[name]
@@ -73,7 +78,9 @@ class Start:
         topics = {"input": "payments", "flagged": "flagged", "rejected": "rejected"}
         named = {f"{kind}_topic": f"{self._label}.{topic}" for kind, topic in topics.items()}
         self._stack = stack.with_settings(named)
-        self._settings = self._stack.settings
+        #: With the names of its topics.
+        self.settings = self._stack.settings
+        self._watch = watch
         self._segments: list[_Segment] = []
         self._generators = 0
 
@@ -81,13 +88,19 @@ class Start:
         """Runs, measures and audits; a failure is part of the result, so that the bench goes on."""
         blank = StartResult(self._name, self._round)
         try:
-            create_topics(self._settings, partitions=self._plan.partitions)
-            with open_input(self._settings) as topic, follow_rejected(self._settings) as tail:
-                return self._run(blank, topic, tail)
+            create_topics(self.settings, partitions=self._plan.partitions)
+            with (
+                open_input(self.settings) as topic,
+                follow_rejected(self.settings) as tail,
+                self._watch(self.settings) as enter,
+            ):
+                return self._run(blank, topic, tail, enter)
         except FraudFilterError as error:
             return replace(blank, error=str(error))
 
-    def _run(self, blank: StartResult, topic: InputTopic, tail: RejectedTail) -> StartResult:
+    def _run(self, blank: StartResult, topic: InputTopic, tail: RejectedTail, enter: Enter) -> StartResult:
+        self._enter = enter
+        enter("starting", 0)
         contender = self._contender.program(Launch(self._stack, topic.end_offsets(), self._label))
         began_s = time.time()
         error: str | None = None
@@ -100,18 +113,22 @@ class Start:
                     self._segments.append(self._load(contender, rate, topic, tail))
             except FraudFilterError as failure:
                 error, failed_at = str(failure), rate
+            except (KeyboardInterrupt, SystemExit):
+                contender.stop(_HURRY_S)
+                raise
             memory = unique_memory_mib(contender)
-            code = contender.stop(_STOP_S)
+            code = contender.stop(self.settings.stop_timeout_s + _STOP_MARGIN_S)
         if code != 0 and error is None:
             error = f"{contender.name} did not stop cleanly: exit code {code}"
-        read = Readback(self._settings)
+        enter("auditing", 0)
+        read = Readback(self.settings)
         rates = tuple(self._figures(segment, read) for segment in self._segments)
         first_s = None if read.first_decision_s is None else round(read.first_decision_s - began_s, 2)
         return replace(blank, rates=rates, first_decision_s=first_s, uss_mib=memory, error=error, failed_at=failed_at)
 
     def _figures(self, segment: _Segment, read: Readback) -> RateResult:
         figures = evaluate(self._plan, segment.rate, read.between(segment.start, segment.end), segment.sampler)
-        found = audit(self._settings, start=segment.start, end=segment.end)
+        found = audit(self.settings, start=segment.start, end=segment.end)
         return replace(figures, audit=Audited.of(found))
 
     def _start(self, contender: Child, topic: InputTopic, tail: RejectedTail) -> None:
@@ -119,33 +136,43 @@ class Start:
         with self._generator(_FIRST_RATE, _FIRST_OUTPUT_S) as slow:
             drain(topic, tail.has_passed, _FIRST_OUTPUT_S, "it decided nothing", (contender, slow))
         if self._plan.warmup_s:
-            self._send(contender, self._plan.warmup_rate, self._plan.warmup_s, topic, tail)
+            self._send(contender, self._plan.warmup_rate, {"warming up": self._plan.warmup_s}, topic, tail)
             for rate in self._plan.rates[:1]:
-                self._send(contender, rate, min(_CALM_S, self._plan.warmup_s), topic, tail)
+                self._send(contender, rate, {"warming up": min(_CALM_S, self._plan.warmup_s)}, topic, tail)
 
     def _load(self, contender: Child, rate: float, topic: InputTopic, tail: RejectedTail) -> _Segment:
         """One rate: the settling and the measured seconds, until all of it is decided."""
         self._stack.say(f"round {self._round}, {self._name}: {rate:g} payments/s")
         start = topic.end_offsets()
-        seconds = self._plan.settle_s + self._plan.seconds_at(rate)
-        sampler, end = self._send(contender, rate, seconds, topic, tail)
+        phases: dict[Phase, float] = {"warming up": self._plan.settle_s, "measuring": self._plan.seconds_at(rate)}
+        sampler, end = self._send(contender, rate, phases, topic, tail)
         return _Segment(rate, start, end, sampler)
 
     def _send(
-        self, contender: Child, rate: float, seconds: float, topic: InputTopic, tail: RejectedTail
+        self, contender: Child, rate: float, phases: Mapping[Phase, float], topic: InputTopic, tail: RejectedTail
     ) -> tuple[Sampler, dict[int, int]]:
-        """Sends payments and waits until they are decided; returns the offsets after the last one, too.
+        """Sends payments for the seconds of the phases and waits until they are decided.
+
+        Returns:
+            who watched the programs meanwhile, and the offsets after the last payment.
 
         Raises:
             FraudFilterError: a program ended, or the contender did not get to the end in time.
         """
-        generator = self._generator(rate * DRIFT, seconds + 0.5)  # a little more than what is measured
+        before = topic.end_offsets()
+        generator = self._generator(rate * DRIFT, sum(phases.values()) + 0.5)  # a little more than what is measured
         watched = {"contender": contender, "broker": self._stack.broker, "generator": generator}
         with generator, Sampler(watched) as sampler:
             programs = (contender, self._stack.broker)
-            wait_until(lambda: not generator.is_alive, seconds + _GENERATOR_S, "the generator went on", programs)
+            sending = (*programs, generator)
+            wait_until(lambda: topic.end_offsets() != before, _GENERATOR_S, "the generator sent nothing", sending)
+            for phase, seconds in phases.items():
+                self._enter(phase, seconds)
+                let_pass(seconds, programs)
+            wait_until(lambda: not generator.is_alive, _GENERATOR_S, "the generator went on", programs)
             if generator.returncode != 0:
                 generator.raise_if_dead()
+        self._enter("draining", 0)
         late = f"at {rate:g} payments/s it fell behind: not all payments were decided"
         end = drain(topic, tail.has_passed, _DRAIN_S, late, programs)
         time.sleep(_AFTER_MARK_S)

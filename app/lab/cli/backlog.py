@@ -34,7 +34,7 @@ def command(settings: Settings, modes: str, records: int, rate: float, output: P
     from fraud_filter.text.tables import write_between
     from lab.backlog.result import markdown_table, result_table, write_backlog
     from lab.backlog.run import run_backlog
-    from lab.demo.plan import parse_modes
+    from lab.bench.names import parse_modes
 
     results = run_backlog(settings, parse_modes(modes), records=records, rate=rate, say=click.echo)
     write_backlog(output, results, {name: getattr(settings, name) for name in _BOUNDS})

@@ -40,9 +40,11 @@ def command(settings: Settings, contenders: str, rates: str, docs: Path | None, 
     """
     from fraud_filter.text.outputs import check_directory
     from lab.bench.contenders import available
-    from lab.bench.plan import BenchPlan, parse_contenders, parse_rates
+    from lab.bench.names import CONTENDERS, parse_names
+    from lab.bench.plan import BenchPlan, parse_rates
 
-    plan = BenchPlan(contenders=parse_contenders(contenders), rates=parse_rates(rates), **arguments)
+    named = parse_names(contenders, CONTENDERS, "--contenders", "a contender")
+    plan = BenchPlan(contenders=named, rates=parse_rates(rates), **arguments)
     plan = replace(plan, contenders=available(plan.contenders, min(plan.rates) / plan.partitions))
     check_directory("--output", plan.output)
     return _run(plan, settings, docs)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from fraud_filter.cli.options import settings_options
+from fraud_filter.cli.options import rate_option, settings_options
 from fraud_filter.config import Settings
-from fraud_filter.errors import EXIT_FAILED, EXIT_OK
+from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 from fraud_filter.modes import KNOBS
 from lab.cli.console import open_console
-
-if TYPE_CHECKING:
-    from lab.demo.plan import DemoPlan
 
 #: Columns of the final table where no terminal tells its width.
 _LOG_WIDTH = 120
@@ -23,7 +20,7 @@ _LOG_WIDTH = 120
 @click.command()
 @click.option("--modes", default="", metavar="A,B", help="modes to run, in this order  [all four]")
 @click.option("--seconds", default=30.0, show_default=True, help="seconds to measure in each mode")
-@click.option("--rate", default=100.0, show_default=True, help="payments per second")
+@rate_option(100.0)
 @click.option("--warmup", "warmup_s", default=12.0, show_default=True, help="seconds left out after the first output")
 @click.option("--partitions", default=2, show_default=True, help="partitions of the input topic")
 @click.option("--flagged-share", default=0.5, show_default=True, help="share of fraudulent payments, 0 to 1")
@@ -38,52 +35,29 @@ _LOG_WIDTH = 120
 )
 @click.option("--png", type=click.Path(path_type=Path), metavar="FILE", help="also save the plot as PNG")
 @settings_options(*KNOBS)
-def command(
-    settings: Settings,
-    modes: str,
-    seconds: float,
-    rate: float,
-    warmup_s: float,
-    partitions: int,
-    flagged_share: float,
-    malformed_share: float,
-    seed: int,
-    output: Path,
-    png: Path | None,
-) -> int:
+def command(settings: Settings, modes: str, rate: float, png: Path | None, **arguments: Any) -> int:
     """Run every mode in turn on an embedded Kafka and Spark, measure and audit it, and write a report.
 
     Needs Java 17 or 21 and no Docker; nothing is left running. Exit code 1: an audit found lost or unexpected
     payments, or a mode failed.
     """
-    from lab.demo.plan import DemoPlan, check_outputs, parse_modes
-
-    plan = DemoPlan(
-        modes=parse_modes(modes),
-        seconds=seconds,
-        rate=rate,
-        warmup_s=warmup_s,
-        partitions=partitions,
-        flagged_share=flagged_share,
-        malformed_share=malformed_share,
-        seed=seed,
-        output=output,
-        png=png,
-    )
-    check_outputs(plan)
-    return _run(plan, settings)
-
-
-def _run(plan: DemoPlan, settings: Settings) -> int:
+    from fraud_filter.text.outputs import check_directory
+    from lab.bench.names import parse_modes
     from lab.demo.report import write_report
-    from lab.demo.run import run_demo
+    from lab.demo.run import demo_plan, run_demo
     from lab.demo.table import result_table
 
+    plan = demo_plan(contenders=parse_modes(modes), rates=(rate,), **arguments)
+    check_directory("--output", plan.output)
+    if png:
+        if png.suffix.lower() != ".png" or png.is_dir():
+            raise UsageError(f"argument --png: {str(png)!r} is not accepted: give a file name that ends in .png")
+        check_directory("--png", png.parent)
     console = open_console(_LOG_WIDTH)
     report = run_demo(plan, settings, console)
     console.print(result_table(report.results, console.width))
     for problem in report.problems:
         click.echo(f"fraud-filter: {problem}", err=True)
-    for path in write_report(report):
+    for path in write_report(report, png):
         click.echo(f"written: {path.resolve()}")
     return EXIT_OK if report.ok else EXIT_FAILED

@@ -36,7 +36,7 @@ def command(
     """
     from fraud_filter.text.outputs import read_items
     from fraud_filter.text.tables import write_between
-    from lab.demo.plan import parse_modes
+    from lab.bench.names import parse_modes
     from lab.faults.catalogue import FAULTS, choose
     from lab.faults.result import FIELDS, Outcome, markdown_table, result_table, write_outcomes
     from lab.faults.run import Run

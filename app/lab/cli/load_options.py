@@ -7,6 +7,10 @@ from typing import Any
 
 import click
 
+from fraud_filter.errors import UsageError
+
+#: Fewer are too few for percentiles.
+_LEAST_S = 3
 _SECONDS = "measured at the lowest rate; 10 at most at the others"
 _OPTIONS = (
     click.option("--rounds", default=3, show_default=True, help="how often each is started"),
@@ -26,7 +30,7 @@ def load_options(rates: str, seconds: float) -> Callable[[Callable[..., Any]], C
     """`--rates`, which comes as text, and `--seconds`, with these defaults; the other fields under their names."""
     first = (
         click.option("--rates", default=rates, show_default=True, metavar="N,N", help="payments per second"),
-        click.option("--seconds", default=float(seconds), show_default=True, help=_SECONDS),
+        click.option("--seconds", default=float(seconds), show_default=True, callback=_require_enough, help=_SECONDS),
     )
 
     def decorate(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,3 +39,9 @@ def load_options(rates: str, seconds: float) -> Callable[[Callable[..., Any]], C
         return verb
 
     return decorate
+
+
+def _require_enough(_: click.Context, __: click.Parameter, seconds: float) -> float:
+    if not seconds >= _LEAST_S:
+        raise UsageError(f"argument --seconds: {seconds:g} is not accepted: give {_LEAST_S} or more")
+    return seconds

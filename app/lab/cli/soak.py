@@ -33,7 +33,7 @@ def command(minutes: float, seed: int | None, modes: str, rate: float, output: P
     Brings up a Compose stack of its own beside a running one; nothing of it is left. Exit code 1: something was lost
     or unexpected, a fault was not recovered from, or memory, threads or open files of a process grow.
     """
-    from lab.demo.plan import parse_modes
+    from lab.bench.names import parse_modes
     from lab.faults.stage import open_stage
     from lab.soak.run import soak
 

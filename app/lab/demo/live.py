@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -16,15 +16,14 @@ from rich.table import Table
 from rich.text import Text
 from typing_extensions import Self
 
-from fraud_filter.config import ModeName
 from fraud_filter.pages.numbers import format_number
 from fraud_filter.pages.palette import COLOURS
-from lab.demo.plan import DemoPlan
-from lab.demo.result import Distribution
+from lab.bench.launch import Phase
+from lab.bench.plan import BenchPlan
+from lab.bench.results.table import rounded
+from lab.demo.result import ModeResult
 
-State = Literal[
-    "waiting", "starting", "warming up", "catching up", "measuring", "draining", "auditing", "done", "failed"
-]
+State = Phase | Literal["waiting", "done", "failed"]
 _AT_REST = ("waiting", "done", "failed")
 
 #: The histogram's axis: one character a step, from 1 ms to 2 s, equal steps on a logarithmic scale.
@@ -39,22 +38,36 @@ _WIDE = 112
 class ModeStatus:
     """Where one mode stands. The runner writes, the view reads; None is not known (yet).
 
-    `elapsed_s` of `total_s` seconds of the state have passed; `rate` is payments per second on the input;
-    `lag` is the output lag: payments after the newest one that has come out. `detail` explains the state.
+    The state takes `total_s` seconds, 0 where that is not known; `rate` is payments per second on the input; `lag` is
+    the output lag: payments after the newest one that has come out. `detail` explains the state.
     """
 
-    mode: ModeName
+    mode: str
     state: State = "waiting"
     detail: str = ""
-    elapsed_s: float = 0
-    total_s: float | None = None
+    began: float = 0
+    total_s: float = 0
     rate: float | None = None
     p50_ms: float | None = None
     p99_ms: float | None = None
     lag: int | None = None
     flagged: int | None = None
     rejected: int | None = None
-    distribution: Distribution = field(default_factory=dict)
+    distribution: Mapping[int, int] = field(default_factory=dict)
+
+    def enter(self, state: State, total_s: float = 0, detail: str = "") -> None:
+        """A new state begins."""
+        self.state, self.detail, self.began, self.total_s = state, detail, time.monotonic(), total_s
+
+    def finish(self, result: ModeResult) -> None:
+        """The mode has ended: what was seen gives way to what was measured."""
+        if one := result.measured:
+            self.rate, self.distribution = one.kept_rate, one.append_ms
+            self.p50_ms, self.p99_ms = one.append["p50_ms"], one.append["p99_ms"]
+        self.flagged, self.rejected = result.flagged, result.rejected
+        latency = f"p50 {rounded(self.p50_ms)} ms, p99 {rounded(self.p99_ms)} ms"
+        summary = f"{latency}, {format_number(self.flagged)} flagged, {result.audit}"
+        self.enter("failed" if result.problem else "done", detail=result.problem or summary)
 
 
 class View(Protocol):
@@ -68,7 +81,7 @@ class View(Protocol):
         """Says that `status` has entered a new state."""
 
 
-def open_view(console: Console, plan: DemoPlan, statuses: Sequence[ModeStatus]) -> View:
+def open_view(console: Console, plan: BenchPlan, statuses: Sequence[ModeStatus]) -> View:
     """The live table on a terminal, else lines (a log file, a continuous integration run)."""
     return LiveView(console, plan, statuses) if console.is_terminal else LineView(console)
 
@@ -96,7 +109,7 @@ class LineView:
 class LiveView:
     """A table of all modes, drawn four times a second."""
 
-    def __init__(self, console: Console, plan: DemoPlan, statuses: Sequence[ModeStatus]) -> None:
+    def __init__(self, console: Console, plan: BenchPlan, statuses: Sequence[ModeStatus]) -> None:
         self._console = console
         self._plan = plan
         self._statuses = statuses
@@ -130,16 +143,16 @@ class LiveView:
             table.add_row(*self._row(status, wide))
         minutes, seconds = divmod(int(time.monotonic() - self._started), 60)
         heading = (
-            f"{plan.rate:g} payments/s over {plan.partitions} partitions, {plan.seconds:g} s a mode after "
-            f"{plan.warmup_s:g} s of warm-up   {minutes}:{seconds:02d}"
+            f"{plan.rates[0]:g} payments/s over {plan.partitions} partitions, {plan.seconds:g} s a mode after "
+            f"{plan.settle_s:g} s of warm-up   {minutes}:{seconds:02d}"
         )
         return Group(Text(heading, style="dim"), table)
 
     def _row(self, status: ModeStatus, wide: bool) -> list[RenderableType]:
-        figures = (status.rate, status.p50_ms, status.p99_ms, status.lag, status.flagged, status.rejected)
         style = {"done": "", "failed": "bold red", "waiting": "dim"}.get(status.state, "bold")
         row: list[RenderableType] = [Text(status.mode, style=style), self._state(status, style)]
-        row += [format_number(None if figure is None else round(figure)) for figure in figures]
+        row += [rounded(figure) for figure in (status.rate, status.p50_ms, status.p99_ms)]
+        row += map(format_number, (status.lag, status.flagged, status.rejected))
         if wide:
             row.append(Text(histogram(status.distribution), style=COLOURS[status.mode]))
         return row
@@ -147,7 +160,8 @@ class LiveView:
     def _state(self, status: ModeStatus, style: str) -> RenderableType:
         words: str = status.state
         if status.total_s:
-            words += f" {min(status.elapsed_s, status.total_s):.0f}/{status.total_s:.0f} s"
+            elapsed_s = min(time.monotonic() - status.began, status.total_s)
+            words += f" {elapsed_s:.0f}/{status.total_s:.0f} s"
         if status.state in _AT_REST:
             return Text(words, style=style)
         grid = Table.grid(padding=(0, 1))
@@ -164,7 +178,7 @@ def histogram_axis() -> str:
     return "".join(axis)[:_STEPS]
 
 
-def histogram(distribution: Distribution) -> str:
+def histogram(distribution: Mapping[int, int]) -> str:
     """A distribution as a line of bars, the tallest for the most frequent latency; blank without one."""
     counts = [0] * _STEPS
     for latency_ms, count in distribution.items():

@@ -1,4 +1,4 @@
-"""The demo's report: `demo-report.html` to look at and `demo-report.json` to compute with,"""
+"""The demo's report: `demo-report.html` to look at and `demo-report.json` to compute with."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
-from fraud_filter.errors import FraudFilterError
 from fraud_filter.metrics.latency import OBJECTIVE_MS
+from fraud_filter.pages.plotting import RC, svg
 from fraud_filter.pages.template import render
-from lab.demo import figures
-from lab.demo.plan import DemoPlan
-from lab.demo.result import ModeResult, share_within
-from lab.demo.wording import describe_problem
-from lab.harness.outcome import to_plain
+from lab.bench.plan import BenchPlan
+from lab.bench.results import figures as plots
+from lab.bench.results.report import write_files
+from lab.bench.results.summary import summarise_rounds
+from lab.bench.results.table import rounded
+from lab.demo.result import ModeResult, figures, share_within
 
 HTML_NAME = "demo-report.html"
 JSON_NAME = "demo-report.json"
@@ -29,94 +32,86 @@ JSON_NAME = "demo-report.json"
 class DemoReport:
     """Everything that the report tells: what was planned, what came out, and on what it ran."""
 
-    plan: DemoPlan
+    plan: BenchPlan
     results: Sequence[ModeResult]
     versions: Mapping[str, str]
     machine: Mapping[str, str | int | float]
     settings: Mapping[str, str | int | float]
-    topics: Mapping[str, str]
     started_at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
     took_s: float = 0
 
     @property
     def ok(self) -> bool:
         """Whether every planned mode ran to its end with a clean audit."""
-        return len(self.results) == len(self.plan.modes) and all(result.ok for result in self.results)
+        return len(self.results) == len(self.plan.contenders) and all(result.ok for result in self.results)
 
     @property
     def problems(self) -> list[str]:
         """What went wrong, a sentence a mode; empty when nothing did."""
-        return [f"{result.mode}: {problem}" for result in self.results if (problem := describe_problem(result))]
+        return [f"{result.mode}: {result.problem}" for result in self.results if result.problem]
 
 
-def write_report(report: DemoReport) -> list[Path]:
-    """Writes the page, the JSON, and the plot where `plan.png` asks for it; returns the paths written.
+def write_report(report: DemoReport, png: Path | None = None) -> list[Path]:
+    """Writes the page, the JSON, and the plot where `png` asks for it; returns the paths written.
 
     Raises:
         FraudFilterError: a file can't be written.
     """
-    html, data = report.plan.output / HTML_NAME, report.plan.output / JSON_NAME
-    written = [html, data]
-    try:
-        html.write_text(render_html(report), encoding="utf-8")
-        data.write_text(json.dumps(report_data(report), indent=2) + "\n", encoding="utf-8")
-        if report.plan.png is not None and figures.save_png(report.results, report.plan.png):
-            written.append(report.plan.png)
-    except OSError as error:
-        raise FraudFilterError(f"the report can't be written: {error}") from None
-    return written
+    folder, data = report.plan.output, report_data(report)
+    texts = {folder / HTML_NAME: render_html(report), folder / JSON_NAME: json.dumps(data, indent=2) + "\n"}
+    with mpl.rc_context(RC):
+        plot = percentile_plot(report) if png else None
+        return write_files(texts, {png: plot} if png and plot else {})
 
 
 def report_data(report: DemoReport) -> dict[str, Any]:
-    """The report as plain data. Times are in the unit their name ends with; null is not measured, never zero.
-
-    `distribution` gives the number of decisions for each latency in whole milliseconds.
-    """
-    modes = {}
-    for result in report.results:
-        data = to_plain(result)
-        data["ok"] = result.ok
-        data["distribution"] = {str(ms): result.distribution[ms] for ms in sorted(result.distribution)}
-        del data["mode"]
-        if result.error is None:
-            del data["error"]
-        modes[result.mode] = data
+    """The report as plain data. Times are in the unit their name ends with; null is not measured, never zero."""
     return {
         "ok": report.ok,
         "started_at": report.started_at.isoformat(timespec="seconds"),
         "took_s": round(report.took_s, 1),
         "objective_ms": OBJECTIVE_MS,
-        "modes": modes,
+        "modes": {result.mode: figures(result) for result in report.results},
         "versions": dict(report.versions),
         "machine": dict(report.machine),
         "settings": dict(report.settings),
     }
 
 
-def _percent_within(result: ModeResult) -> float | None:
-    """Percent of the payments within the objective, cut to one decimal: 99.97 must not read as 100."""
-    share = share_within(result.distribution, OBJECTIVE_MS)
-    return None if share is None else math.floor(share * 1000) / 10
+def percentile_plot(report: DemoReport) -> Figure | None:
+    """Latency by percentile of all modes; None when nothing was measured. Call it within matplotlib's `RC`."""
+    starts = [result.start for result in report.results]
+    return plots.percentiles(starts, summarise_rounds(starts), report.plan.rates[0])
 
 
 def render_html(report: DemoReport) -> str:
     """The page: one file that loads nothing, for the screen and for paper."""
-    measured = [result for result in report.results if result.p50_ms is not None and result.error is None]
+    modes = report_data(report)["modes"]
+    measured = [name for name, mode in modes.items() if mode["p50_ms"] is not None and "error" not in mode]
+    with mpl.rc_context(RC):
+        drawn = percentile_plot(report), plots.over_time([one.start for one in report.results], report.plan.rates[0])
+        figures_svg = [Markup(svg(figure)) if figure else "" for figure in drawn]  # noqa: S704 - drawn by us, escaped
     return render(
         "lab.demo",
         "report.html.j2",
+        {"rounded": rounded},
         plan=report.plan,
-        results=report.results,
-        best=min(measured, key=lambda result: result.p50_ms or 0, default=None),
+        modes=modes,
+        best=min(measured, key=lambda name: modes[name]["p50_ms"], default=None),
         within={result.mode: _percent_within(result) for result in report.results},
         objective_ms=OBJECTIVE_MS,
         ok=report.ok,
         problems=report.problems or ["the demo was not finished"],
-        percentile_svg=Markup(figures.percentile_svg(report.results)),  # noqa: S704 - drawn by us, text escaped
-        timeline_svg=Markup(figures.timeline_svg(report.results)),  # noqa: S704 - drawn by us, text escaped
+        percentile_svg=figures_svg[0],
+        timeline_svg=figures_svg[1],
         versions=report.versions,
         machine=report.machine,
         settings=report.settings,
-        topics=report.topics,
         started_at=report.started_at,
     )
+
+
+def _percent_within(result: ModeResult) -> float | None:
+    """Percent of the payments within the objective, cut to one decimal: 99.97 must not read as 100."""
+    share = share_within(result.measured.append_ms, OBJECTIVE_MS) if result.measured else None
+    return None if share is None else math.floor(share * 1000) / 10

@@ -1,84 +1,88 @@
-"""What a demo found out: one `ModeResult` a mode, and the statistics over latency distributions."""
+"""What came of one mode: its start in the bench, the audit of its whole run, and its figures as plain data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from fraud_filter.config import ModeName
-from fraud_filter.metrics.latency import Second
+from fraud_filter.modes import MODES
+from lab.bench.names import parse_modes
+from lab.bench.results.percentiles import PERCENTILES
+from lab.bench.results.result import RateResult, StartResult
 from lab.harness.outcome import NOT_AUDITED, Audited
-
-#: A latency distribution: end-to-end latency in whole milliseconds -> number of decisions.
-Distribution = Mapping[int, int]
 
 
 @dataclass(frozen=True)
 class ModeResult:
-    """What was measured in one mode. None means not measured, never zero.
+    """A mode's `start`; `audit`, `flagged` and `rejected` cover every payment of its run, warm-up included."""
 
-    Latencies are of the measured seconds, in milliseconds; `measured` says of how many decisions, flagged and rejected.
-    `flagged`, `rejected` and `audit` cover every payment of the run, warm-up included. `rate_kept` is payments per
-    second on the input topic while measuring; `backlog` the payments behind the newest one that had come out when the
-    measurement began; `first_output_s` the seconds from the start of the filter to its first output.
-    """
-
-    mode: ModeName
-    engine_guarantee: str = ""
-    delivery_guarantee: str = ""
-    measured: int = 0
-    p50_ms: float | None = None
-    p90_ms: float | None = None
-    p99_ms: float | None = None
-    p999_ms: float | None = None
-    max_ms: float | None = None
-    flagged: int | None = None
+    start: StartResult
     audit: Audited = NOT_AUDITED
+    flagged: int | None = None
     rejected: int | None = None
-    rate_kept: float | None = None
-    backlog: int | None = None
-    first_output_s: float | None = None
-    distribution: Distribution = field(default_factory=dict)
-    timeline: tuple[Second, ...] = ()
-    error: str | None = None
+
+    @property
+    def mode(self) -> str:
+        """Its name."""
+        return self.start.contender
+
+    @property
+    def measured(self) -> RateResult | None:
+        """What was measured; None: nothing was."""
+        return next(iter(self.start.rates), None)
 
     @property
     def ok(self) -> bool:
-        """Whether the mode ran to its end and its audit found nothing lost and nothing unexpected."""
-        return self.error is None and self.audit.ok
+        """Whether the mode ran to its end, and nothing was lost or unexpected."""
+        return self.start.ok and self.audit.ok
+
+    @property
+    def problem(self) -> str:
+        """Why the mode does not count as passed, in one line; empty when it does.
+
+        Of an error that quotes a log, that is what it says itself and the last line of the log.
+        """
+        if self.start.error is not None:
+            first, *quoted = self.start.error.strip().splitlines()
+            return f"{first.removesuffix('; its last lines:')}: {quoted[-1].strip()}" if quoted else first
+        if self.ok:
+            return ""
+        if self.audit == NOT_AUDITED:
+            return "was not audited"
+        return f"the audit found {self.audit.lost} lost and {self.audit.unexpected} unexpected payments"
 
 
-def quantile(distribution: Distribution, q: float) -> int | None:
-    """The latency in milliseconds that a share `q` (0 to 1) does not exceed; None when there are none."""
-    total = sum(distribution.values())
-    if total == 0:
-        return None
-    seen, latency_ms = 0, 0
-    for latency_ms in sorted(distribution):
-        seen += distribution[latency_ms]
-        if seen >= q * total:
-            break
-    return latency_ms
+def figures(result: ModeResult) -> dict[str, Any]:
+    """A result as plain data. Times are in the unit their name ends with; None is not measured, never zero.
+
+    `measured` decisions came in the measured seconds; `rate_kept` is payments per second on the input topic meanwhile,
+    and `backlog` the payments behind the newest decided one when they began. `first_output_s` is from the start of the
+    filter to its first output. `distribution` has the number of decisions for each latency in whole milliseconds.
+    """
+    (mode,) = parse_modes(result.mode)
+    one = result.measured
+    return {
+        "engine_guarantee": MODES[mode].engine_guarantee,
+        "delivery_guarantee": MODES[mode].delivery_guarantee,
+        "measured": one.decisions if one else 0,
+        **{name: one.append[name] if one else None for name in (*PERCENTILES, "max_ms")},
+        "flagged": result.flagged,
+        **asdict(result.audit),
+        "rejected": result.rejected,
+        "rate_kept": one.kept_rate if one else None,
+        "backlog": one.backlog if one else None,
+        "first_output_s": result.start.first_decision_s,
+        "distribution": {str(ms): count for ms, count in one.append_ms.items()} if one else {},
+        "timeline": [asdict(second) for second in one.timeline] if one else [],
+        **({} if result.start.error is None else {"error": result.start.error}),
+        "ok": result.ok,
+    }
 
 
-def share_within(distribution: Distribution, limit_ms: float) -> float | None:
-    """The share (0 to 1) of the records with at most `limit_ms` milliseconds; None when there are none."""
+def share_within(distribution: Mapping[int, int], limit_ms: float) -> float | None:
+    """The share (0 to 1) of the decisions with at most `limit_ms` milliseconds; None when there are none."""
     total = sum(distribution.values())
     if total == 0:
         return None
     return sum(count for latency_ms, count in distribution.items() if latency_ms <= limit_ms) / total
-
-
-def second_between(second: int, before: Distribution, after: Distribution) -> Second:
-    """What the measurement's second number `second` added: the part of `after` that is not in `before`."""
-    added = {
-        latency_ms: count - before.get(latency_ms, 0)
-        for latency_ms, count in after.items()
-        if count > before.get(latency_ms, 0)
-    }
-    return Second(
-        second=second,
-        decisions=sum(added.values()),
-        p50_ms=quantile(added, 0.5),
-        max_ms=max(added, default=None),
-    )

@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from rich.console import Console
 
+from fraud_filter.audit.run import audit
 from fraud_filter.config import Settings
-from fraud_filter.kafka.input_topic import open_input
+from fraud_filter.errors import FraudFilterError
 from fraud_filter.modes import KNOBS
-from fraud_filter.probe.probe import Probe
-from lab.demo.live import ModeStatus, open_view
-from lab.demo.measure import ModeRun
-from lab.demo.plan import DemoPlan
+from lab.bench.plan import BenchPlan
+from lab.bench.start import Start
+from lab.demo.live import ModeStatus, View, open_view
 from lab.demo.report import DemoReport
 from lab.demo.result import ModeResult
+from lab.demo.watch import watched
 from lab.harness.embedded_stack import EmbeddedStack, embedded_stack, task_slots
 from lab.harness.machine import describe_machine
+from lab.harness.outcome import Audited
 from lab.harness.processes import leave, stop_signals
 
 
-def run_demo(plan: DemoPlan, settings: Settings, console: Console) -> DemoReport:
+def demo_plan(**arguments: Any) -> BenchPlan:
+    """The demo as a bench: one round at one rate. It warms up at that rate, so that one generator does for all of it.
+
+    Raises:
+        UsageError: a value is not accepted; the message names the argument, the value and what to give.
+    """
+    plan = BenchPlan(rounds=1, repeats=0, **arguments)
+    return replace(plan, settle_s=plan.warmup_s, warmup_s=0)
+
+
+def run_demo(plan: BenchPlan, settings: Settings, console: Console) -> DemoReport:
     """Runs the demo; everything it started is stopped when it returns, and also when it is interrupted.
 
     A mode that fails is recorded with its reason, and the logs are kept; the next mode runs all the same.
@@ -33,21 +48,17 @@ def run_demo(plan: DemoPlan, settings: Settings, console: Console) -> DemoReport
     """
     began = time.monotonic()
     say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
-    slots, partitions = task_slots(plan.partitions), plan.partitions
-    with (
-        stop_signals(leave),
-        embedded_stack("demo", settings, say, slots=slots, partitions=partitions, console=console) as stack,
-    ):
-        own, versions = stack.settings, stack.versions
+    slots = task_slots(plan.partitions)
+    with stop_signals(leave), embedded_stack("demo", settings, say, slots=slots, console=console) as stack:
+        versions = stack.versions
         named = ", ".join(f"{name} {versions[name.lower()]}" for name in ("Kafka", "Spark", "Java"))
-        say(f"{named}; broker at {own.kafka_bootstrap_servers}, logs in {stack.workspace.logs}")
+        say(f"{named}; broker at {stack.settings.kafka_bootstrap_servers}, logs in {stack.workspace.logs}")
         report = DemoReport(
             plan=plan,
-            results=_run_modes(stack, plan, console),
+            results=list(_run_modes(stack, plan, console)),
             versions=versions,
             machine=describe_machine(),
-            settings=_describe_settings(plan, own),
-            topics={"input": own.input_topic, "flagged": own.flagged_topic, "rejected": own.rejected_topic},
+            settings=_describe_settings(plan, stack.settings),
             took_s=time.monotonic() - began,
         )
         if not report.ok:
@@ -55,21 +66,34 @@ def run_demo(plan: DemoPlan, settings: Settings, console: Console) -> DemoReport
     return report
 
 
-def _run_modes(stack: EmbeddedStack, plan: DemoPlan, console: Console) -> list[ModeResult]:
-    statuses = {mode: ModeStatus(mode) for mode in plan.modes}
-    with (
-        Probe(stack.settings) as probe,
-        open_input(stack.settings) as topic,
-        open_view(console, plan, list(statuses.values())) as view,
-    ):
-        return [ModeRun(stack, plan, probe, topic, view, status).run() for status in statuses.values()]
+def _run_modes(stack: EmbeddedStack, plan: BenchPlan, console: Console) -> Iterator[ModeResult]:
+    statuses = [ModeStatus(mode) for mode in plan.contenders]
+    quiet = replace(stack, say=lambda _: None)  # the view tells all
+    with open_view(console, plan, statuses) as view:
+        for status in statuses:
+            result = _run_mode(quiet, plan, status, view)
+            status.finish(result)
+            view.announce(status)
+            yield result
 
 
-def _describe_settings(plan: DemoPlan, settings: Settings) -> dict[str, str | int | float]:
+def _run_mode(stack: EmbeddedStack, plan: BenchPlan, status: ModeStatus, view: View) -> ModeResult:
+    start = Start(stack, plan, status.mode, 1, watch=partial(watched, status, view))
+    result = ModeResult(start.run())
+    if result.start.error is not None:
+        return result
+    try:
+        found = audit(start.settings)
+    except FraudFilterError as error:
+        return replace(result, start=replace(result.start, error=str(error)))
+    return replace(result, audit=Audited.of(found), flagged=found.written, rejected=found.rejected)
+
+
+def _describe_settings(plan: BenchPlan, settings: Settings) -> dict[str, str | int | float]:
     planned: dict[str, str | int | float] = {
-        "rate": plan.rate,
+        "rate": plan.rates[0],
         "seconds": plan.seconds,
-        "warmup_s": plan.warmup_s,
+        "warmup_s": plan.settle_s,
         "partitions": plan.partitions,
         "flagged_share": plan.flagged_share,
         "malformed_share": plan.malformed_share,

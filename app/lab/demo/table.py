@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fraud_filter.pages.numbers import format_number
-from lab.demo.result import ModeResult
-from lab.demo.wording import describe_problem
+from lab.bench.results.table import rounded
+from lab.demo.result import ModeResult, figures
 from lab.harness.outcome import must_be_zero
 
 #: Below this many columns the guarantee stands under the mode's name instead of beside it.
@@ -31,19 +31,21 @@ def result_table(results: Sequence[ModeResult], width: int) -> Table:
         table.add_column(heading, justify="right", no_wrap=True, min_width=5)
     for heading in ("\nflagged", "\nlost", "dupli-\ncated", "unex-\npected", "\nrejected"):
         table.add_column(heading, justify="right", no_wrap=True)
+    deliveries = set()
     for result in results:
-        mode = Text(result.mode, style="bold red" if describe_problem(result) else "bold")
-        guarantee = Text(result.engine_guarantee, style="" if wide else "dim")
+        one = figures(result)
+        deliveries.add(one["delivery_guarantee"])
+        mode = Text(result.mode, style="bold red" if result.problem else "bold")
+        guarantee = Text(one["engine_guarantee"], style="" if wide else "dim")
         table.add_row(
             *((mode, guarantee) if wide else (Text.assemble(mode, "\n", guarantee),)),
-            *map(format_number, (result.p50_ms, result.p90_ms, result.p99_ms, result.max_ms)),
-            format_number(result.flagged),
-            must_be_zero(result.audit.lost),
-            format_number(result.audit.duplicated),
-            must_be_zero(result.audit.unexpected),
-            format_number(result.rejected),
+            *(rounded(one[name]) for name in ("p50_ms", "p90_ms", "p99_ms", "max_ms")),
+            format_number(one["flagged"]),
+            must_be_zero(one["lost"]),
+            format_number(one["duplicated"]),
+            must_be_zero(one["unexpected"]),
+            format_number(one["rejected"]),
         )
-    deliveries = sorted({result.delivery_guarantee for result in results})
-    table.caption = f"Delivery into Kafka: {', '.join(deliveries)} in every mode."
+    table.caption = f"Delivery into Kafka: {', '.join(sorted(deliveries))} in every mode."
     table.caption_justify = "left"
     return table

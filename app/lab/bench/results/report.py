@@ -125,14 +125,23 @@ def write_report(report: BenchReport) -> list[Path]:
         FraudFilterError: a file can't be written.
     """
     folder, data = report.plan.output, report_data(report)
-    written = [folder / HTML_NAME, folder / JSON_NAME]
+    with mpl.rc_context(RC):
+        plots = {folder / f"bench-{name}.png": figure for name, figure in draw(report, data["results"]).items()}
+        texts = {folder / HTML_NAME: render_html(report), folder / JSON_NAME: json.dumps(data, indent=1) + "\n"}
+        return write_files(texts, plots)
+
+
+def write_files(texts: Mapping[Path, str], plots: Mapping[Path, Figure]) -> list[Path]:
+    """Writes texts, and plots as PNG, 200 dots per inch; returns the paths. Call it within matplotlib's `RC`.
+
+    Raises:
+        FraudFilterError: a file can't be written.
+    """
     try:
-        written[0].write_text(render_html(report), encoding="utf-8")
-        written[1].write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-        with mpl.rc_context(RC):
-            for name, figure in draw(report, data["results"]).items():
-                written.append(folder / f"bench-{name}.png")
-                figure.savefig(written[-1], format="png", dpi=200, facecolor="white")
+        for path, text in texts.items():
+            path.write_text(text, encoding="utf-8")
+        for path, figure in plots.items():
+            figure.savefig(path, format="png", dpi=200, facecolor="white")
     except OSError as error:
         raise FraudFilterError(f"the report can't be written: {error}") from None
-    return written
+    return [*texts, *plots]

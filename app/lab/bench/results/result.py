@@ -21,9 +21,10 @@ class RateResult:
     latencies from append to append by whole milliseconds; `append` has their percentiles. `due` has the percentiles
     from the due time to the decision's append, and `due_us_hdr` their histogram in microseconds in HdrHistogram's own
     encoding. `cpu_s` are processor seconds in the measured seconds, by program; `stolen_share` is what a hypervisor
-    gave to others of the processor time that was wanted then, a part of 1. `lag` is the number of decisions that were
-    still to come when the last payment was appended, `behind_s` how long the last of them took. `audit` is of all
-    payments at this rate, settling included.
+    gave to others of the processor time that was wanted then, a part of 1. `backlog` are the payments behind the newest
+    decided one when the measured seconds began. `lag` is the number of decisions that were still to come when the last
+    payment was appended, `behind_s` how long the last of them took. `audit` is of all payments at this rate, settling
+    included.
     """
 
     rate: float
@@ -38,6 +39,7 @@ class RateResult:
     cpu_s: Mapping[str, float | None] = field(default_factory=dict)
     rss_mib: float | None = None
     stolen_share: float | None = None
+    backlog: int = 0
     lag: int = 0
     behind_s: float = 0
     audit: Audited = NOT_AUDITED

@@ -59,6 +59,11 @@ def test_a_backlog_is_what_is_decided_after_the_last_payment() -> None:
     assert figures(payments(4)).keeps_up
 
 
+def test_payments_wait_for_a_decision_when_measuring_begins() -> None:
+    assert figures(payments(500)).backlog == pytest.approx(50, abs=2)
+    assert figures(payments(4)).backlog <= 2
+
+
 def test_the_kept_rate_is_that_of_the_input_topic() -> None:
     assert figures(payments(4)).kept_rate == pytest.approx(100, rel=0.01)
 

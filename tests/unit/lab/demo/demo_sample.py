@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
+from pathlib import Path
 
-from fraud_filter.config import ModeName
 from fraud_filter.metrics.latency import Second
-from fraud_filter.modes import MODES
-from lab.demo.plan import ALL_MODES
-from lab.demo.result import ModeResult, quantile, second_between
+from lab.bench.names import MODE_NAMES
+from lab.bench.plan import BenchPlan
+from lab.bench.results.percentiles import counted, summarise
+from lab.bench.results.result import RateResult, StartResult
+from lab.demo.result import ModeResult
+from lab.demo.run import demo_plan
 from lab.harness.outcome import Audited
 
 #: mode -> median in ms, spread of the logarithm, share of stragglers, their median in ms
@@ -19,42 +21,43 @@ _SHAPES = {
     "continuous": (6, 0.35, 0.02, 30),
     "real-time": (2.6, 0.25, 0.01, 12),
 }
+CLEAN = Audited(0, 0, 0)
 
 
-def sample_result(mode: ModeName, *, seconds: int = 30, per_second: int = 50, **changes: object) -> ModeResult:
-    """A result that looks like a good run of `mode`; `changes` replace single fields."""
-    generator = random.Random(mode)
+def sample_plan(output: Path = Path()) -> BenchPlan:
+    """All modes, as the verb plans them by default."""
+    return demo_plan(contenders=MODE_NAMES, rates=(100,), seconds=30, warmup_s=12, output=output)
+
+
+def sample_latencies(mode: str) -> list[int]:
+    """1,500 latencies that look like a good run of `mode`."""
+    draw = random.Random(mode)
     median, spread, stragglers, slow = _SHAPES[mode]
-    seen: Counter[int] = Counter()
-    timeline: list[Second] = []
-    for second in range(1, seconds + 1):
-        before = seen.copy()
-        for _ in range(per_second):
-            around = slow if generator.random() < stragglers else median
-            seen[int(around * generator.lognormvariate(0, spread))] += 1
-        timeline.append(second_between(second, before, seen))
-    fields: dict[str, object] = {
-        "mode": mode,
-        "engine_guarantee": MODES[mode].engine_guarantee,
-        "delivery_guarantee": MODES[mode].delivery_guarantee,
-        "measured": seen.total(),
-        "p50_ms": quantile(seen, 0.5),
-        "p90_ms": quantile(seen, 0.9),
-        "p99_ms": quantile(seen, 0.99),
-        "p999_ms": quantile(seen, 0.999),
-        "max_ms": max(seen),
-        "flagged": 2 * seen.total(),
-        "audit": Audited(0, 0, 0),
-        "rejected": 31,
-        "rate_kept": 99.8,
-        "backlog": 3,
-        "first_output_s": 9.4,
-        "distribution": dict(seen),
-        "timeline": tuple(timeline),
-    }
-    return ModeResult(**(fields | changes))  # type: ignore[arg-type]
+    return [int((slow if draw.random() < stragglers else median) * draw.lognormvariate(0, spread)) for _ in range(1500)]
+
+
+def sample_result(mode: str, latencies: list[int] | None = None, audit: Audited = CLEAN) -> ModeResult:
+    """A result with these latencies of its measured seconds, those of `sample_latencies` by default."""
+    drawn = sample_latencies(mode) if latencies is None else latencies
+    seconds = [summarise(counted(drawn[at : at + 50])) for at in range(0, len(drawn), 50)]
+    rate = RateResult(
+        rate=100,
+        kept_rate=99.8,
+        decisions=len(drawn),
+        append=summarise(counted(drawn)),
+        append_ms=counted(drawn),
+        timeline=tuple(Second(at + 1, 50, one["p50_ms"], one["max_ms"]) for at, one in enumerate(seconds)),
+        backlog=3,
+        audit=audit,
+    )
+    return ModeResult(StartResult(mode, 1, (rate,), first_decision_s=9.4), audit, 2 * len(drawn), 31)
 
 
 def sample_results() -> list[ModeResult]:
     """One sample result for each mode."""
-    return [sample_result(mode) for mode in ALL_MODES]
+    return [sample_result(mode) for mode in MODE_NAMES]
+
+
+def failed(error: str) -> ModeResult:
+    """A mode that did not get as far as its measurement."""
+    return ModeResult(StartResult("continuous", 1, error=error))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
-from demo_sample import sample_results
+from demo_sample import failed, sample_plan, sample_result, sample_results
 from lab.demo.live import LineView, LiveView, ModeStatus, histogram, histogram_axis, open_view
-from lab.demo.plan import DemoPlan
-from lab.demo.result import ModeResult
 from lab.demo.table import result_table
 
 
@@ -24,22 +23,18 @@ def printed(to: Console) -> str:
 
 
 def sample_statuses() -> list[ModeStatus]:
-    statuses = [
-        ModeStatus(
-            result.mode, "done", rate=1000, p50_ms=result.p50_ms, p99_ms=result.p99_ms, lag=12345,
-            flagged=123456, rejected=12345, distribution=result.distribution,
-        )
-        for result in sample_results()
-    ]  # fmt: skip
-    statuses[2].state, statuses[2].elapsed_s, statuses[2].total_s = "measuring", 12.4, 30
-    statuses[3] = ModeStatus("real-time")
+    statuses = [ModeStatus(result.mode, lag=12345) for result in sample_results()]
+    for status, result in zip(statuses, sample_results()[:2], strict=False):
+        status.finish(replace(result, flagged=123456, rejected=12345))
+    statuses[2].enter("measuring", 30)
+    statuses[2].began -= 12
     return statuses
 
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_live_table_fits_and_cuts_nothing(width: int) -> None:
     to = console(width)
-    to.print(LiveView(to, DemoPlan(), sample_statuses()).render())
+    to.print(LiveView(to, sample_plan(), sample_statuses()).render())
     shown = printed(to)
     assert "…" not in shown
     assert max(map(len, shown.splitlines())) <= width
@@ -61,28 +56,31 @@ def test_the_final_table_fits_and_cuts_nothing(width: int) -> None:
 
 def test_a_failed_mode_has_dashes_in_the_final_table() -> None:
     to = console(120)
-    to.print(result_table([ModeResult("continuous", error="the filter ended")], to.width))
+    to.print(result_table([failed("the filter ended")], to.width))
     row = next(line for line in printed(to).splitlines() if "continuous" in line)
-    assert row.split()[1:] == ["\N{EN DASH}"] * 9
+    assert row.split()[2:] == ["\N{EN DASH}"] * 9
 
 
 def test_without_a_terminal_each_state_is_a_line() -> None:
     to = console(80, terminal=False)
-    status = ModeStatus("continuous", "measuring", total_s=30)
-    view = open_view(to, DemoPlan(), [status])
+    status = ModeStatus("continuous")
+    view = open_view(to, sample_plan(), [status])
     assert isinstance(view, LineView)
     with view:
+        status.enter("measuring", 30)
         view.announce(status)
-        status.state, status.detail, status.total_s = "failed", "[red] the filter ended " + "x" * 80, None
-        view.announce(status)
-    first, second = printed(to).splitlines()
+        for result in (failed("[red] the filter ended " + "x" * 80), sample_result("continuous", [2, 2, 2, 9])):
+            status.finish(result)
+            view.announce(status)
+    first, second, third = printed(to).splitlines()
     assert first.endswith("continuous: measuring 30 s")
     assert second.endswith("continuous: failed: [red] the filter ended " + "x" * 80)
+    assert third.endswith("done: p50 2.17 ms, p99 9 ms, 8 flagged, 0 lost, 0 duplicated, 0 unexpected")
 
 
 def test_on_a_terminal_the_table_is_live() -> None:
     to = console(100)
-    view = open_view(to, DemoPlan(), sample_statuses())
+    view = open_view(to, sample_plan(), sample_statuses())
     with view:
         view.announce(sample_statuses()[0])
     assert "measuring 12/30 s" in printed(to)

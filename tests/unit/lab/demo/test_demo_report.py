@@ -11,27 +11,26 @@ from pathlib import Path
 
 import pytest
 
-from demo_sample import sample_result, sample_results
+from demo_sample import failed, sample_plan, sample_result, sample_results
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.pages.palette import COLOURS, MARKERS
-from lab.demo.figures import percentile_svg, save_png, timeline_svg
-from lab.demo.plan import ALL_MODES, DemoPlan
+from lab.bench.names import MODE_NAMES
+from lab.bench.results.table import rounded
 from lab.demo.report import DemoReport, render_html, report_data, write_report
-from lab.demo.result import ModeResult
+from lab.demo.result import share_within
 from lab.harness.machine import describe_machine, describe_versions
 from lab.harness.outcome import Audited
 
-FAILED = ModeResult("continuous", error="the filter ended with exit code 1\n  <script>alert(1)</script>")
+FAILED = failed("the filter ended with exit code 1\n  <script>alert(1)</script>")
 
 
 def sample_report(output: Path = Path(), **changes: object) -> DemoReport:
     report = DemoReport(
-        plan=DemoPlan(output=output, png=output / "plot.png"),
+        plan=sample_plan(output),
         results=sample_results(),
         versions=describe_versions(kafka="4.1.1", java="17.0.15"),
         machine=describe_machine(),
         settings={"rate": 100, "warmup_s": 12, "real_time_duration": "5 minutes"},
-        topics={"input": "payments", "flagged": "payments.flagged", "rejected": "payments.rejected"},
         took_s=251.26,
     )
     return replace(report, **changes)  # type: ignore[arg-type]
@@ -58,12 +57,12 @@ class _Page(HTMLParser):
 
 def test_the_json_holds_every_figure_of_every_mode() -> None:
     data = json.loads(json.dumps(report_data(sample_report())))
-    assert list(data["modes"]) == list(ALL_MODES)
+    assert list(data["modes"]) == list(MODE_NAMES)
     for mode in data["modes"].values():
         assert mode.keys() >= {
             "p50_ms", "p90_ms", "p99_ms", "p999_ms", "max_ms", "measured", "flagged", "lost",
             "duplicated", "unexpected", "rejected", "rate_kept", "backlog", "engine_guarantee",
-            "delivery_guarantee", "timeline",
+            "delivery_guarantee", "timeline", "first_output_s", "ok",
         }  # fmt: skip
         assert "error" not in mode
         assert sum(mode["distribution"].values()) == mode["measured"] == 1500
@@ -95,11 +94,11 @@ def test_the_page_loads_nothing() -> None:
 def test_the_page_shows_figures_plots_and_method() -> None:
     report = sample_report()
     page = _Page(render_html(report))
-    fastest = report.results[-1]
+    fastest = report_data(report)["modes"]["real-time"]["p50_ms"]
     assert page.tags.count("svg") == 2
     for expected in (
         "Audit passed", "LogAppendTime", "Warm-up is left out", "99.9 %", "objective 20 ms", "exactly-once",
-        "warmup (s)", "memory (GiB)", "4.1.1", "17.0.15", f"{fastest.p50_ms} ms", *ALL_MODES,
+        "warmup (s)", "memory (GiB)", "4.1.1", "17.0.15", f"{rounded(fastest)} ms", *MODE_NAMES,
     ):  # fmt: skip
         assert expected in page.text
 
@@ -121,18 +120,36 @@ def test_a_report_without_any_measurement_still_stands() -> None:
 
 
 def test_percent_within_the_objective_is_never_rounded_up() -> None:
-    distribution = {1: 9997, 21: 3}
-    page = _Page(render_html(sample_report(results=[sample_result("real-time", distribution=distribution)])))
+    latencies = [1] * 9997 + [21] * 3
+    page = _Page(render_html(sample_report(results=[sample_result("real-time", latencies)])))
     assert "99.9 % within 20 ms" in page.text
 
 
+def test_the_limit_itself_is_within_the_limit() -> None:
+    assert share_within({19: 1, 20: 1, 21: 2}, 20) == 0.5
+    assert share_within({}, 20) is None
+
+
+def test_a_mode_passes_only_with_a_clean_audit() -> None:
+    assert sample_result("continuous").ok
+    assert sample_result("continuous", audit=Audited(0, 4, 0)).ok  # at-least-once: allowed, and reported
+    for audit in (Audited(1, 0, 0), Audited(0, 0, 1), Audited()):
+        assert not sample_result("continuous", audit=audit).ok
+    assert not failed("the filter ended").ok
+
+
 def test_all_files_are_written(tmp_path: Path) -> None:
-    written = write_report(sample_report(tmp_path))
+    written = write_report(sample_report(tmp_path), tmp_path / "plot.png")
     assert [path.name for path in written] == ["demo-report.html", "demo-report.json", "plot.png"]
     assert json.loads(written[1].read_text())["modes"]["real-time"]["lost"] == 0
     width, height = struct.unpack(">II", written[2].read_bytes()[16:24])
     assert width > 1600
     assert height > 800
+
+
+def test_nothing_measured_has_no_plot(tmp_path: Path) -> None:
+    written = write_report(sample_report(tmp_path, results=[FAILED]), tmp_path / "none.png")
+    assert [path.name for path in written] == ["demo-report.html", "demo-report.json"]
 
 
 def test_a_report_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
@@ -141,20 +158,18 @@ def test_a_report_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
         write_report(sample_report(tmp_path))
 
 
-def test_plots_of_few_records_and_zero_latencies_are_drawn(tmp_path: Path) -> None:
-    one = sample_result("real-time", distribution={0: 1}, timeline=())
-    assert "real-time" in percentile_svg([one])
-    assert timeline_svg([one]) == ""
-    assert save_png([FAILED], tmp_path / "none.png") is False
+def test_plots_of_few_records_and_zero_latencies_are_drawn() -> None:
+    assert "<svg" in render_html(sample_report(results=[sample_result("real-time", [0])]))
 
 
-def test_the_same_results_give_the_same_plot() -> None:
-    assert percentile_svg(sample_results()) == percentile_svg(sample_results())
+def test_the_same_results_give_the_same_page() -> None:
+    report = sample_report()
+    assert render_html(report) == render_html(report)
 
 
 def test_every_mode_has_a_colour_and_a_marker_of_its_own() -> None:
     batches, others = ["micro-batch", "async-progress"], ["floor", "flink"]
     assert list(COLOURS) == list(MARKERS) == [*batches, "continuous", "continuous-single", "real-time", *others]
-    assert [name for name in COLOURS if name in ALL_MODES] == list(ALL_MODES)
+    assert [name for name in COLOURS if name in MODE_NAMES] == list(MODE_NAMES)
     assert len(set(COLOURS.values())) == len(set(MARKERS.values())) == len(COLOURS)
     assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in COLOURS.values())
