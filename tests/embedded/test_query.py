@@ -21,12 +21,7 @@ from fraud_filter.schema import PaymentSchema, load_schema
 from input_records import COLUMNS
 from lab.experiment.change import RULE_COUNT
 from lab.experiment.rule_files import write_rules
-
-GOOD = {
-    "payment_id": "p1", "card_id": "c1", "amount": 12.5, "currency": "EUR", "merchant": "Corner shop",
-    "merchant_category": "groceries", "country": "DE", "card_country": "DE",
-    "created_at": "2026-03-01T12:00:00.123456Z",
-}  # fmt: skip
+from running import GOOD
 
 
 @pytest.fixture
@@ -37,14 +32,9 @@ def settings() -> Settings:
 def _decide(spark: Any, values: Sequence[bytes | None], settings: Settings, topic_id: str = "") -> list[Any]:
     schema, rules = _parts(settings)
     rows = [(f"k{n}".encode(), value, "payments", 1, n, None) for n, value in enumerate(values)]
-    records = spark.createDataFrame(rows, COLUMNS).withColumn("_timestamp", _millis(1_700_000_000_123))
+    appended = F.timestamp_millis(F.lit(1_700_000_000_123))
+    records = spark.createDataFrame(rows, COLUMNS).withColumn("_timestamp", appended)
     return list(query.decide(records, schema, rules, settings, topic_id).collect())
-
-
-def _millis(value: int) -> Any:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return F.timestamp_millis(F.lit(value))
 
 
 def _parts(settings: Settings) -> tuple[PaymentSchema, Any]:
@@ -65,36 +55,35 @@ def _twice(name: str, value: Any) -> bytes:
     return b"{" + json.dumps({name: value}).encode()[1:-1] + b", " + _payment(**{name: GOOD.get(name, 1)})[1:]
 
 
-def test_a_payment_that_matches_no_rule_goes_nowhere(spark: Any, settings: Settings) -> None:
-    assert _decide(spark, [_payment()], settings) == []
+#: Changes of a payment that matches no rule, and the rules that match then.
+MATCHES: tuple[tuple[dict[str, Any], list[str]], ...] = (
+    ({"amount": 5000}, ["large-amount"]),
+    ({"merchant_category": "cash_withdrawal", "country": "BR", "amount": 300}, ["foreign-cash"]),
+    (
+        {"merchant_category": "gambling", "created_at": "2026-03-01T03:00:00Z", "amount": 9000},
+        ["large-amount", "night-gambling"],
+    ),
+    ({"merchant_category": "gambling", "created_at": "2026-03-01T01:00:00-05:00", "amount": 300}, []),
+    ({"amount": 0}, ["invalid-amount"]),
+    ({"payment_id": "pay-blocked-0002"}, ["isPaymentFlagged"]),
+    ({"card_id": "card-stolen-0001"}, ["stolen-card"]),
+    ({"card_country": None, "merchant_category": "cash_withdrawal", "amount": 900}, []),
+)
 
 
-@pytest.mark.parametrize(
-    ("changes", "rules"),
-    [
-        ({"amount": 5000}, ["large-amount"]),
-        ({"merchant_category": "cash_withdrawal", "country": "BR", "amount": 300}, ["foreign-cash"]),
-        ({"merchant_category": "gambling", "created_at": "2026-03-01T03:00:00Z", "amount": 9000},
-         ["large-amount", "night-gambling"]),
-        ({"merchant_category": "gambling", "created_at": "2026-03-01T01:00:00-05:00", "amount": 300}, []),
-        ({"amount": 0}, ["invalid-amount"]),
-        ({"payment_id": "pay-blocked-0002"}, ["isPaymentFlagged"]),
-        ({"card_id": "card-stolen-0001"}, ["stolen-card"]),
-        ({"card_country": None, "merchant_category": "cash_withdrawal", "amount": 900}, []),
-    ],
-)  # fmt: skip
-def test_flagged_payments_carry_their_rules_in_the_order_of_the_file(
-    spark: Any, settings: Settings, changes: dict[str, Any], rules: list[str]
-) -> None:
-    rows = _decide(spark, [_payment(**changes)], settings)
-    assert [json.loads(bytes(row["value"]))["rules"] for row in rows] == ([rules] if rules else [])
+def test_flagged_payments_carry_their_rules_in_the_order_of_the_file(spark: Any, settings: Settings) -> None:
+    rows = _decide(spark, [_payment(), *(_payment(**changes) for changes, _ in MATCHES)], settings)
+    found = [(int(_headers(row)["source.offset"]), json.loads(bytes(row["value"]))["rules"]) for row in rows]
+    assert found == [(at, rules) for at, (_, rules) in enumerate(MATCHES, 1) if rules]
 
 
 def test_a_flagged_record_is_the_payment_with_key_topic_and_headers(spark: Any, settings: Settings) -> None:
-    (row,) = _decide(spark, [_payment(amount=5000, extra="ignored", merchant=None)], settings)
+    created_at = "2026-03-01T12:00:00.123456Z"
+    value = _payment(amount=5000, extra="ignored", merchant=None, created_at=created_at)
+    (row,) = _decide(spark, [value], settings)
     assert row["topic"] == "payments.flagged"
     assert bytes(row["key"]) == b"k0"
-    expected = {**GOOD, "amount": 5000.0, "rules": ["large-amount"]}
+    expected = {**GOOD, "amount": 5000.0, "created_at": created_at, "rules": ["large-amount"]}
     del expected["merchant"]
     assert json.loads(bytes(row["value"])) == expected
     assert _headers(row) == {
@@ -110,44 +99,40 @@ def test_every_written_record_tells_the_topic_s_id(spark: Any, settings: Setting
     assert [_headers(row)["source.topic_id"] for row in written] == ["x-8_ZhQ"] * 2
 
 
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        (None, "empty-record"),
-        (b"", "empty-record"),
-        (b"  ", "empty-record"),
-        (b"no json", "malformed-json"),
-        (b'{"payment_id": "p1"', "malformed-json"),
-        (b"[1, 2]", "malformed-json"),
-        (b"null", "malformed-json"),
-        (b"\xff\xfe\x00", "malformed-json"),
-        (b"{}", "missing-field: payment_id,card_id,amount,currency,country,created_at"),
-        (_payment(amount=...), "missing-field: amount"),
-        (_payment(amount=None, country=...), "missing-field: amount,country"),
-        (_payment(amount="12.5"), "wrong-type: amount"),
-        (_payment(amount=True, created_at="yesterday"), "wrong-type: amount,created_at"),
-        (_payment() + b"\n" + _payment(amount=9999), "trailing-content"),
-        (_payment() + b" garbage", "trailing-content"),
-        (_payment() + b"]" + _payment(amount=9999)[:-1] + b"]", "trailing-content"),
-        (_payment(amount=True) + b"\x00", "trailing-content"),
-        (b"[1, 2] x", "malformed-json"),
-        (_twice("amount", 9999), "duplicate-key: amount"),
-        (_twice("extra", 1).replace(b'"extra": 1', b'"\\u0065xtra": "1"', 1), "duplicate-key: extra"),
-        (_twice("amount", 9999).replace(b'"', b"'"), "duplicate-key: amount"),
-        (_twice("line\nbreak", 1), "duplicate-key: line?break"),
-        (_twice("n" * 1000, 1), "duplicate-key: " + "n" * 100),
-        (_payment(extra={"a": 1})[:-2] + b', "a": 2}}', "duplicate-key"),
-    ],
+#: What can't be judged, and why.
+REJECTED: tuple[tuple[bytes | None, str], ...] = (
+    (None, "empty-record"),
+    (b"", "empty-record"),
+    (b"  ", "empty-record"),
+    (b"no json", "malformed-json"),
+    (b'{"payment_id": "p1"', "malformed-json"),
+    (b"[1, 2]", "malformed-json"),
+    (b"null", "malformed-json"),
+    (b"\xff\xfe\x00", "malformed-json"),
+    (b"{}", "missing-field: payment_id,card_id,amount,currency,country,created_at"),
+    (_payment(amount=...), "missing-field: amount"),
+    (_payment(amount=None, country=...), "missing-field: amount,country"),
+    (_payment(amount="12.5"), "wrong-type: amount"),
+    (_payment(amount=True, created_at="yesterday"), "wrong-type: amount,created_at"),
+    (_payment() + b"\n" + _payment(amount=9999), "trailing-content"),
+    (_payment() + b" garbage", "trailing-content"),
+    (_payment() + b"]" + _payment(amount=9999)[:-1] + b"]", "trailing-content"),
+    (_payment(amount=True) + b"\x00", "trailing-content"),
+    (b"[1, 2] x", "malformed-json"),
+    (_twice("amount", 9999), "duplicate-key: amount"),
+    (_twice("extra", 1).replace(b'"extra": 1', b'"\\u0065xtra": "1"', 1), "duplicate-key: extra"),
+    (_twice("amount", 9999).replace(b'"', b"'"), "duplicate-key: amount"),
+    (_twice("line\nbreak", 1), "duplicate-key: line?break"),
+    (_twice("n" * 1000, 1), "duplicate-key: " + "n" * 100),
+    (_payment(extra={"a": 1})[:-2] + b', "a": 2}}', "duplicate-key"),
 )
-def test_what_can_not_be_judged_is_rejected_with_its_bytes_and_the_reason(
-    spark: Any, settings: Settings, value: bytes | None, reason: str
-) -> None:
-    (row,) = _decide(spark, [value], settings)
-    assert row["topic"] == "payments.rejected"
-    assert (bytes(row["value"]) if row["value"] is not None else None) == value
-    assert bytes(row["key"]) == b"k0"
-    assert _headers(row)["reject.reason"] == reason
-    assert _headers(row)["source.offset"] == "0"
+
+
+def test_what_can_not_be_judged_is_rejected_with_its_bytes_and_the_reason(spark: Any, settings: Settings) -> None:
+    rows = _decide(spark, [value for value, _ in REJECTED], settings)
+    assert {row["topic"] for row in rows} == {"payments.rejected"}
+    found = [(_headers(row)["source.offset"], row["key"], row["value"], _headers(row)["reject.reason"]) for row in rows]
+    assert found == [(str(at), f"k{at}".encode(), *case) for at, case in enumerate(REJECTED)]
 
 
 def test_the_schema_file_decides_what_a_payment_is(spark: Any, tmp_path: Path) -> None:
