@@ -13,8 +13,8 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
 def write(folder: Path) -> None:
     """One file a dashboard, named by its identity."""
-    for build in (filter_board.build, engine_board.build, infrastructure_board.build):
-        made = build().build()
+    for board in (filter_board.BOARD, engine_board.BOARD, infrastructure_board.BOARD):
+        made = board.build()
         for number, panel in enumerate(made.panels or [], start=1):
             panel.id_val = number
         text = JSONEncoder(sort_keys=True, indent=2).encode(made)

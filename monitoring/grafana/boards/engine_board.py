@@ -2,203 +2,171 @@
 
 from __future__ import annotations
 
-from grafana_foundation_sdk.builders.dashboard import Dashboard
-from parts import CHOSEN, GREEN, HEIGHT, RED, ask, board, lines, number, row
+from parts import CHOSEN, GREEN, HEIGHT, RED, Content, ask, board, lines, number, per_second, row
 
 _PHASE = "fraud_filter_phase_duration_seconds"
 
 
-def build() -> Dashboard:
-    """The dashboard of Spark's side."""
-    made = board("fraud-filter-engine", "Engine", "Phases of a batch, commits and epochs, task slots, executors.")
-    _phases(made)
-    _commits(made)
-    _slots(made)
-    _executors(made)
-    return made
+_PHASES: Content = (
+    row("Phases of a batch"),
+    lines(
+        "Where a batch spends its time",
+        "Phases of the newest batch, as Spark reports them: finding the end offsets, writing the offset log "
+        "(walCommit), planning, running (addBatch), writing the commit log (commitOffsets). Real-time mode reports "
+        "only at a batch end, and its addBatch is the batch itself. Continuous mode has no phases.",
+        "phases-of-a-batch",
+        ask(f'{_PHASE}{{phase!="triggerExecution", {CHOSEN}}}', "{{phase}}, {{mode}}"),
+        unit="s",
+        stacked=True,
+    ),
+    lines(
+        "Offset log and commit log",
+        "Seconds of each batch that go into writing the checkpoint: walCommit and commitOffsets. With asynchronous "
+        "progress tracking they are written beside the batch. Empty in continuous mode.",
+        "phases-of-a-batch",
+        ask(f'{_PHASE}{{phase="walCommit", {CHOSEN}}}', "offset log, {{mode}}"),
+        ask(f'{_PHASE}{{phase="commitOffsets", {CHOSEN}}}', "commit log, {{mode}}"),
+        unit="s",
+    ),
+    lines(
+        "Whole batch",
+        "Duration of the newest batch from its trigger to its commit: in micro-batch modes about half of it, and "
+        "all of the next, is what a payment waits at most. Empty in continuous mode.",
+        "phases-of-a-batch",
+        ask(f'{_PHASE}{{phase="triggerExecution", {CHOSEN}}}', "{{mode}}"),
+        unit="s",
+    ),
+    lines(
+        "Share of the logs in a batch",
+        "How much of a batch is the writing of the offset log and the commit log: what asynchronous progress "
+        "tracking can save. Empty in continuous mode.",
+        "phases-of-a-batch",
+        ask(
+            f'sum by (mode) ({_PHASE}{{phase=~"walCommit|commitOffsets", {CHOSEN}}})'
+            f' / sum by (mode) ({_PHASE}{{phase="triggerExecution", {CHOSEN}}})',
+            "{{mode}}",
+        ),
+        unit="percentunit",
+    ),
+)
 
+_COMMITS: Content = (
+    row("Commits and epochs"),
+    lines(
+        "Commits",
+        "Micro-batches, real-time batches or epochs that were committed, a second. Real-time mode commits once in "
+        "its batch duration, 5 minutes unless changed.",
+        "commits-and-epochs",
+        per_second("fraud_filter_commits_total", "{{mode}}"),
+        unit="cps",
+    ),
+    lines(
+        "Payments in a commit",
+        "Payments read for each commit: what is read again after a crash, at most.",
+        "commits-and-epochs",
+        ask(
+            f"sum by (mode) (increase(fraud_filter_input_records_total{{{CHOSEN}}}[10m]))"
+            f" / (sum by (mode) (increase(fraud_filter_commits_total{{{CHOSEN}}}[10m])) > 0)",
+            "{{mode}}",
+        ),
+        unit="short",
+    ),
+    lines(
+        "Offsets",
+        "Payments a second by which the offsets that are read up to and the ends of the partitions move on: the "
+        "same, unless the filter falls behind or catches up.",
+        "lag",
+        per_second("fraud_filter_read_offset", "read, {{mode}}"),
+        per_second("fraud_filter_latest_offset", "end, {{mode}}"),
+        unit="cps",
+    ),
+    lines(
+        "Throughput of a batch",
+        "Payments of the newest batch by the time that it took: how much the engine could do. Empty in continuous "
+        "mode, whose epochs have no duration of their own.",
+        "phases-of-a-batch",
+        ask(f"fraud_filter_input_records_per_second{{{CHOSEN}}}", "{{mode}}"),
+        unit="cps",
+    ),
+)
 
-def _phases(made: Dashboard) -> None:
-    made.with_row(row("Phases of a batch"))
-    made.with_panel(
-        lines(
-            "Where a batch spends its time",
-            "Phases of the newest batch, as Spark reports them: finding the end offsets, writing the offset log "
-            "(walCommit), planning, running (addBatch), writing the commit log (commitOffsets). Real-time mode reports "
-            "only at a batch end, and its addBatch is the batch itself. Continuous mode has no phases.",
-            "phases-of-a-batch",
-            ask(f'{_PHASE}{{phase!="triggerExecution", {CHOSEN}}}', "{{phase}}, {{mode}}"),
-            unit="s",
-            stacked=True,
+_SLOTS: Content = (
+    row("Task slots"),
+    number(
+        "Task slots missing",
+        "Slots that the mode needs for good, one for each partition in continuous and real-time mode, less those "
+        "that were granted.",
+        "fraudfiltertoofewtaskslots",
+        f"clamp_min(max(fraud_filter_task_slots_needed{{{CHOSEN}}} - fraud_filter_task_slots_granted), 0)",
+        unit="none",
+        levels={0: GREEN, 1: RED},
+        height=HEIGHT,
+    ),
+    *(
+        number(title, description, "task-slots-and-executors", expr, unit="none", height=HEIGHT)
+        for title, description, expr in (
+            ("Workers", "Workers that the Spark master knows as alive.", "spark_master_alive_workers"),
+            ("Waiting applications", "Applications that wait for cores.", "spark_master_waiting_applications"),
+            ("Free cores", "Cores that the workers declare and nobody uses.", 'sum(spark_worker_cores{state="free"})'),
         )
-    )
-    made.with_panel(
-        lines(
-            "Offset log and commit log",
-            "Seconds of each batch that go into writing the checkpoint: walCommit and commitOffsets. With asynchronous "
-            "progress tracking they are written beside the batch. Empty in continuous mode.",
-            "phases-of-a-batch",
-            ask(f'{_PHASE}{{phase="walCommit", {CHOSEN}}}', "offset log, {{mode}}"),
-            ask(f'{_PHASE}{{phase="commitOffsets", {CHOSEN}}}', "commit log, {{mode}}"),
-            unit="s",
-        )
-    )
-    made.with_panel(
-        lines(
-            "Whole batch",
-            "Duration of the newest batch from its trigger to its commit: in micro-batch modes about half of it, and "
-            "all of the next, is what a payment waits at most. Empty in continuous mode.",
-            "phases-of-a-batch",
-            ask(f'{_PHASE}{{phase="triggerExecution", {CHOSEN}}}', "{{mode}}"),
-            unit="s",
-        )
-    )
-    made.with_panel(
-        lines(
-            "Share of the logs in a batch",
-            "How much of a batch is the writing of the offset log and the commit log: what asynchronous progress "
-            "tracking can save. Empty in continuous mode.",
-            "phases-of-a-batch",
-            ask(
-                f'sum by (mode) ({_PHASE}{{phase=~"walCommit|commitOffsets", {CHOSEN}}})'
-                f' / sum by (mode) ({_PHASE}{{phase="triggerExecution", {CHOSEN}}})',
-                "{{mode}}",
-            ),
-            unit="percentunit",
-        )
-    )
+    ),
+    lines(
+        "Task slots",
+        "Slots needed for good and slots granted, and the tasks that run now. In continuous and real-time mode as "
+        "many tasks as partitions never end.",
+        "task-slots-and-executors",
+        ask(f"fraud_filter_task_slots_needed{{{CHOSEN}}}", "needed, {{mode}}"),
+        ask(f"fraud_filter_task_slots_granted{{{CHOSEN}}}", "granted, {{mode}}"),
+        ask(f"sum(fraud_filter_executor_active_tasks{{{CHOSEN}}})", "running tasks"),
+        unit="none",
+    ),
+)
 
+_EXECUTORS: Content = (
+    row("Executors"),
+    lines(
+        "Executors",
+        "Executors that the driver knows. One that was lost stays for a while: Spark waits two minutes for a sign "
+        "of it.",
+        "task-slots-and-executors",
+        ask(f"count(fraud_filter_executor_cores{{{CHOSEN}}})", "executors"),
+        ask(f"sum(fraud_filter_executor_cores{{{CHOSEN}}})", "their cores"),
+        unit="none",
+    ),
+    lines(
+        "Tasks",
+        "Tasks that ended, a second. Micro-batches have one for each partition; in continuous and real-time mode "
+        "a task that ends is the end of a batch or of the query.",
+        "task-slots-and-executors",
+        per_second("fraud_filter_executor_tasks_total", "{{outcome}}, executor {{executor}}", by="executor, outcome"),
+        unit="cps",
+    ),
+    lines(
+        "Jobs and stages of the driver",
+        "What the driver's scheduler runs now, and the stages that failed since its start.",
+        "task-slots-and-executors",
+        ask("spark_driver_active_jobs", "running jobs"),
+        ask('spark_driver_stages{state="waiting"}', "waiting stages"),
+        ask('spark_driver_stages{state="failed"}', "failed stages"),
+        unit="none",
+    ),
+    lines(
+        "Events of the driver",
+        "Spark's events that wait for their listeners, and those that were dropped because too many waited: then "
+        "progress figures are incomplete.",
+        "task-slots-and-executors",
+        ask('spark_driver_waiting_events{queue="streams"}', "waiting"),
+        ask('rate(spark_driver_dropped_events_total{queue="streams"}[$__rate_interval])', "dropped a second"),
+        unit="short",
+    ),
+)
 
-def _commits(made: Dashboard) -> None:
-    made.with_row(row("Commits and epochs"))
-    made.with_panel(
-        lines(
-            "Commits",
-            "Micro-batches, real-time batches or epochs that were committed, a second. Real-time mode commits once in "
-            "its batch duration, 5 minutes unless changed.",
-            "commits-and-epochs",
-            ask(f"sum by (mode) (rate(fraud_filter_commits_total{{{CHOSEN}}}[$__rate_interval]))", "{{mode}}"),
-            unit="cps",
-        )
-    )
-    made.with_panel(
-        lines(
-            "Payments in a commit",
-            "Payments read for each commit: what is read again after a crash, at most.",
-            "commits-and-epochs",
-            ask(
-                f"sum by (mode) (increase(fraud_filter_input_records_total{{{CHOSEN}}}[10m]))"
-                f" / (sum by (mode) (increase(fraud_filter_commits_total{{{CHOSEN}}}[10m])) > 0)",
-                "{{mode}}",
-            ),
-            unit="short",
-        )
-    )
-    made.with_panel(
-        lines(
-            "Offsets",
-            "Payments a second by which the offsets that are read up to and the ends of the partitions move on: the "
-            "same, unless the filter falls behind or catches up.",
-            "lag",
-            ask(
-                f"sum by (mode) (rate(fraud_filter_read_offset{{{CHOSEN}}}[$__rate_interval]))",
-                "read, {{mode}}",
-            ),
-            ask(f"sum by (mode) (rate(fraud_filter_latest_offset{{{CHOSEN}}}[$__rate_interval]))", "end, {{mode}}"),
-            unit="cps",
-        )
-    )
-    made.with_panel(
-        lines(
-            "Throughput of a batch",
-            "Payments of the newest batch by the time that it took: how much the engine could do. Empty in continuous "
-            "mode, whose epochs have no duration of their own.",
-            "phases-of-a-batch",
-            ask(f"fraud_filter_input_records_per_second{{{CHOSEN}}}", "{{mode}}"),
-            unit="cps",
-        )
-    )
-
-
-def _slots(made: Dashboard) -> None:
-    made.with_row(row("Task slots"))
-    made.with_panel(
-        number(
-            "Task slots missing",
-            "Slots that the mode needs for good, one for each partition in continuous and real-time mode, less those "
-            "that were granted.",
-            "fraudfiltertoofewtaskslots",
-            f"clamp_min(max(fraud_filter_task_slots_needed{{{CHOSEN}}} - fraud_filter_task_slots_granted), 0)",
-            unit="none",
-            levels={0: GREEN, 1: RED},
-            height=HEIGHT,
-        )
-    )
-    for title, description, expr in (
-        ("Workers", "Workers that the Spark master knows as alive.", "spark_master_alive_workers"),
-        ("Waiting applications", "Applications that wait for cores.", "spark_master_waiting_applications"),
-        ("Free cores", "Cores that the workers declare and nobody uses.", 'sum(spark_worker_cores{state="free"})'),
-    ):
-        made.with_panel(number(title, description, "task-slots-and-executors", expr, unit="none", height=HEIGHT))
-    made.with_panel(
-        lines(
-            "Task slots",
-            "Slots needed for good and slots granted, and the tasks that run now. In continuous and real-time mode as "
-            "many tasks as partitions never end.",
-            "task-slots-and-executors",
-            ask(f"fraud_filter_task_slots_needed{{{CHOSEN}}}", "needed, {{mode}}"),
-            ask(f"fraud_filter_task_slots_granted{{{CHOSEN}}}", "granted, {{mode}}"),
-            ask(f"sum(fraud_filter_executor_active_tasks{{{CHOSEN}}})", "running tasks"),
-            unit="none",
-        )
-    )
-
-
-def _executors(made: Dashboard) -> None:
-    made.with_row(row("Executors"))
-    made.with_panel(
-        lines(
-            "Executors",
-            "Executors that the driver knows. One that was lost stays for a while: Spark waits two minutes for a sign "
-            "of it.",
-            "task-slots-and-executors",
-            ask(f"count(fraud_filter_executor_cores{{{CHOSEN}}})", "executors"),
-            ask(f"sum(fraud_filter_executor_cores{{{CHOSEN}}})", "their cores"),
-            unit="none",
-        )
-    )
-    made.with_panel(
-        lines(
-            "Tasks",
-            "Tasks that ended, a second. Micro-batches have one for each partition; in continuous and real-time mode "
-            "a task that ends is the end of a batch or of the query.",
-            "task-slots-and-executors",
-            ask(
-                f"sum by (executor, outcome) (rate(fraud_filter_executor_tasks_total{{{CHOSEN}}}[$__rate_interval]))",
-                "{{outcome}}, executor {{executor}}",
-            ),
-            unit="cps",
-        )
-    )
-    made.with_panel(
-        lines(
-            "Jobs and stages of the driver",
-            "What the driver's scheduler runs now, and the stages that failed since its start.",
-            "task-slots-and-executors",
-            ask("spark_driver_active_jobs", "running jobs"),
-            ask('spark_driver_stages{state="waiting"}', "waiting stages"),
-            ask('spark_driver_stages{state="failed"}', "failed stages"),
-            unit="none",
-        )
-    )
-    made.with_panel(
-        lines(
-            "Events of the driver",
-            "Spark's events that wait for their listeners, and those that were dropped because too many waited: then "
-            "progress figures are incomplete.",
-            "task-slots-and-executors",
-            ask('spark_driver_waiting_events{queue="streams"}', "waiting"),
-            ask('rate(spark_driver_dropped_events_total{queue="streams"}[$__rate_interval])', "dropped a second"),
-            unit="short",
-        )
-    )
+BOARD = board(
+    "fraud-filter-engine",
+    "Engine",
+    "Phases of a batch, commits and epochs, task slots, executors.",
+    *_PHASES,
+    *_COMMITS,
+    *_SLOTS,
+    *_EXECUTORS,
+)

@@ -2,188 +2,158 @@
 
 from __future__ import annotations
 
-from grafana_foundation_sdk.builders.dashboard import Dashboard
-from parts import GREEN, HEIGHT, RED, ask, board, lines, number, row, states, yes_or_no
+from parts import GREEN, HEIGHT, RED, Content, ask, board, lines, number, row, states, yes_or_no
 
 _TOPICS = 'topic!~"__.*"'
 
 
-def build() -> Dashboard:
-    """The dashboard of everything that is not the query."""
-    made = board("fraud-filter-infrastructure", "Infrastructure", "Kafka, executors, memory, collections, CPU.")
-    _kafka(made)
-    _java(made)
-    _processes(made)
-    return made
+_KAFKA: Content = (
+    row("Kafka"),
+    yes_or_no(
+        "Broker",
+        "Whether the broker is in the state RUNNING (3).",
+        "kafka",
+        "kafka_broker_state == bool 3",
+        "{{instance}}",
+        ("not running", "running"),
+        height=HEIGHT,
+    ),
+    *(
+        number(title, told, "kafka", f"sum({metric})", unit="none", levels={0: GREEN, 1: RED}, height=HEIGHT)
+        for title, told, metric in (
+            (
+                "Offline partitions",
+                "Partitions without a leader: nobody can read or write them.",
+                "kafka_offline_partitions",
+            ),
+            (
+                "Under-replicated",
+                "Partitions with fewer replicas in step than they should have.",
+                "kafka_under_replicated_partitions",
+            ),
+        )
+    ),
+    number(
+        "Idle handlers",
+        "Share of the time that the broker's request handlers wait for work. Below 30 % it is the bottleneck.",
+        "kafka",
+        "min(kafka_request_handler_idle_ratio)",
+        unit="percentunit",
+        levels={0: RED, 0.3: GREEN},
+        height=HEIGHT,
+    ),
+    lines(
+        "Time of requests",
+        "From a request's arrival at the broker to the end of its answer. A fetch waits for records, so its time "
+        "is no fault.",
+        "kafka",
+        ask("kafka_request_time_seconds", "{{request}} p{{percentile}}"),
+        unit="s",
+    ),
+    lines(
+        "Records by topic",
+        "Records that were written to each topic, a second.",
+        "kafka",
+        ask(f"sum by (topic) (rate(kafka_topic_records_in_total{{{_TOPICS}}}[$__rate_interval]))", "{{topic}}"),
+        unit="cps",
+    ),
+    lines(
+        "Bytes",
+        "What goes into the broker and out of it, a second.",
+        "kafka",
+        ask(f"sum by (direction) (rate(kafka_topic_bytes_total{{{_TOPICS}}}[$__rate_interval]))", "{{direction}}"),
+        unit="Bps",
+    ),
+    lines(
+        "Requests",
+        "Requests by kind, a second. Continuous mode polls: a low fetch.max.wait.ms shows here.",
+        "kafka",
+        ask("sum by (request) (rate(kafka_requests_total[$__rate_interval]))", "{{request}}"),
+        ask("sum by (request) (rate(kafka_failed_requests_total[$__rate_interval]))", "failed: {{request}}"),
+        unit="reqps",
+    ),
+    lines(
+        "Size of the topics",
+        "What the log of each topic takes on the disk, over its partitions.",
+        "kafka",
+        ask(f"sum by (topic) (kafka_log_size_bytes{{{_TOPICS}}})", "{{topic}}"),
+        unit="bytes",
+    ),
+)
 
+_JAVA: Content = (
+    row("Java"),
+    lines(
+        "Heap in use",
+        "Of the broker, the Spark master, the workers and the driver. A saw is well; a floor that rises is a leak.",
+        "memory-and-collections",
+        ask('jvm_memory_used_bytes{area="heap"}', "{{job}} {{instance}}"),
+        unit="bytes",
+    ),
+    lines(
+        "Heap of the executors",
+        "The highest that each executor has used; Spark reports peaks. The limit is SPARK_EXECUTOR_MEMORY.",
+        "memory-and-collections",
+        ask("fraud_filter_executor_peak_memory_bytes", "{{area}}, executor {{executor}}"),
+        unit="bytes",
+    ),
+    lines(
+        "Time in collections",
+        "Share of the time that garbage collections take. Each pause is in the latency of all that arrives in it.",
+        "memory-and-collections",
+        ask("sum by (job) (rate(jvm_gc_collection_seconds_sum[$__rate_interval]))", "{{job}}"),
+        ask("rate(fraud_filter_executor_gc_seconds_total[$__rate_interval])", "executor {{executor}}"),
+        unit="percentunit",
+    ),
+    lines(
+        "Collections",
+        "Garbage collections a second, by kind.",
+        "memory-and-collections",
+        ask("sum by (job, gc) (rate(jvm_gc_collection_seconds_count[$__rate_interval]))", "{{job}} {{gc}}"),
+        unit="cps",
+    ),
+)
 
-def _kafka(made: Dashboard) -> None:
-    made.with_row(row("Kafka"))
-    made.with_panel(
-        yes_or_no(
-            "Broker",
-            "Whether the broker is in the state RUNNING (3).",
-            "kafka",
-            "kafka_broker_state == bool 3",
-            "{{instance}}",
-            ("not running", "running"),
-            height=HEIGHT,
-        )
-    )
-    for title, description, metric in (
-        (
-            "Offline partitions",
-            "Partitions without a leader: nobody can read or write them.",
-            "kafka_offline_partitions",
-        ),
-        (
-            "Under-replicated",
-            "Partitions with fewer replicas in step than they should have.",
-            "kafka_under_replicated_partitions",
-        ),
-    ):
-        made.with_panel(
-            number(title, description, "kafka", f"sum({metric})", unit="none", levels={0: GREEN, 1: RED}, height=HEIGHT)
-        )
-    made.with_panel(
-        number(
-            "Idle handlers",
-            "Share of the time that the broker's request handlers wait for work. Below 30 % it is the bottleneck.",
-            "kafka",
-            "min(kafka_request_handler_idle_ratio)",
-            unit="percentunit",
-            levels={0: RED, 0.3: GREEN},
-            height=HEIGHT,
-        )
-    )
-    made.with_panel(
-        lines(
-            "Time of requests",
-            "From a request's arrival at the broker to the end of its answer. A fetch waits for records, so its time "
-            "is no fault.",
-            "kafka",
-            ask("kafka_request_time_seconds", "{{request}} p{{percentile}}"),
-            unit="s",
-        )
-    )
-    made.with_panel(
-        lines(
-            "Records by topic",
-            "Records that were written to each topic, a second.",
-            "kafka",
-            ask(f"sum by (topic) (rate(kafka_topic_records_in_total{{{_TOPICS}}}[$__rate_interval]))", "{{topic}}"),
-            unit="cps",
-        )
-    )
-    made.with_panel(
-        lines(
-            "Bytes",
-            "What goes into the broker and out of it, a second.",
-            "kafka",
-            ask(f"sum by (direction) (rate(kafka_topic_bytes_total{{{_TOPICS}}}[$__rate_interval]))", "{{direction}}"),
-            unit="Bps",
-        )
-    )
-    made.with_panel(
-        lines(
-            "Requests",
-            "Requests by kind, a second. Continuous mode polls: a low fetch.max.wait.ms shows here.",
-            "kafka",
-            ask("sum by (request) (rate(kafka_requests_total[$__rate_interval]))", "{{request}}"),
-            ask("sum by (request) (rate(kafka_failed_requests_total[$__rate_interval]))", "failed: {{request}}"),
-            unit="reqps",
-        )
-    )
-    made.with_panel(
-        lines(
-            "Size of the topics",
-            "What the log of each topic takes on the disk, over its partitions.",
-            "kafka",
-            ask(f"sum by (topic) (kafka_log_size_bytes{{{_TOPICS}}})", "{{topic}}"),
-            unit="bytes",
-        )
-    )
+_PROCESSES: Content = (
+    row("Processes"),
+    lines(
+        "CPU",
+        "Cores that each process uses; spark-driver is Java in the filter's container. Executors do not tell.",
+        "cpu",
+        ask("rate(process_cpu_seconds_total[$__rate_interval])", "{{job}} {{instance}}"),
+        unit="cores",
+    ),
+    lines(
+        "Resident memory",
+        "Memory that each process has in RAM; the containers' limits are the *_MEM_LIMIT of .env.",
+        "memory-and-collections",
+        ask("process_resident_memory_bytes", "{{job}} {{instance}}"),
+        unit="bytes",
+    ),
+    states(
+        "Scrape targets",
+        "Which of the programs answered Prometheus when.",
+        "fraudfiltertargetdown",
+        ask("up", "{{job}} {{instance}}"),
+        words=("down", "up"),
+    ),
+    lines(
+        "Generator",
+        "Payments that the generator handed to Kafka's client, those sent more than 10 ms after they were due, and "
+        "those known not to have been delivered. Late payments mean that the machine is too slow for the rate.",
+        "flow",
+        ask("rate(fraud_filter_generator_sent_records_total[$__rate_interval])", "sent"),
+        ask("rate(fraud_filter_generator_late_records_total[$__rate_interval])", "late"),
+        ask("rate(fraud_filter_generator_failed_records_total[$__rate_interval])", "failed"),
+        unit="cps",
+    ),
+)
 
-
-def _java(made: Dashboard) -> None:
-    made.with_row(row("Java"))
-    made.with_panel(
-        lines(
-            "Heap in use",
-            "Of the broker, the Spark master, the workers and the driver. A saw is well; a floor that rises is a leak.",
-            "memory-and-collections",
-            ask('jvm_memory_used_bytes{area="heap"}', "{{job}} {{instance}}"),
-            unit="bytes",
-        )
-    )
-    made.with_panel(
-        lines(
-            "Heap of the executors",
-            "The highest that each executor has used; Spark reports peaks. The limit is SPARK_EXECUTOR_MEMORY.",
-            "memory-and-collections",
-            ask("fraud_filter_executor_peak_memory_bytes", "{{area}}, executor {{executor}}"),
-            unit="bytes",
-        )
-    )
-    made.with_panel(
-        lines(
-            "Time in collections",
-            "Share of the time that garbage collections take. Each pause is in the latency of all that arrives in it.",
-            "memory-and-collections",
-            ask("sum by (job) (rate(jvm_gc_collection_seconds_sum[$__rate_interval]))", "{{job}}"),
-            ask("rate(fraud_filter_executor_gc_seconds_total[$__rate_interval])", "executor {{executor}}"),
-            unit="percentunit",
-        )
-    )
-    made.with_panel(
-        lines(
-            "Collections",
-            "Garbage collections a second, by kind.",
-            "memory-and-collections",
-            ask("sum by (job, gc) (rate(jvm_gc_collection_seconds_count[$__rate_interval]))", "{{job}} {{gc}}"),
-            unit="cps",
-        )
-    )
-
-
-def _processes(made: Dashboard) -> None:
-    made.with_row(row("Processes"))
-    made.with_panel(
-        lines(
-            "CPU",
-            "Cores that each process uses; spark-driver is Java in the filter's container. Executors do not tell.",
-            "cpu",
-            ask("rate(process_cpu_seconds_total[$__rate_interval])", "{{job}} {{instance}}"),
-            unit="cores",
-        )
-    )
-    made.with_panel(
-        lines(
-            "Resident memory",
-            "Memory that each process has in RAM; the containers' limits are the *_MEM_LIMIT of .env.",
-            "memory-and-collections",
-            ask("process_resident_memory_bytes", "{{job}} {{instance}}"),
-            unit="bytes",
-        )
-    )
-    made.with_panel(
-        states(
-            "Scrape targets",
-            "Which of the programs answered Prometheus when.",
-            "fraudfiltertargetdown",
-            ask("up", "{{job}} {{instance}}"),
-            words=("down", "up"),
-        )
-    )
-    made.with_panel(
-        lines(
-            "Generator",
-            "Payments that the generator handed to Kafka's client, those sent more than 10 ms after they were due, and "
-            "those known not to have been delivered. Late payments mean that the machine is too slow for the rate.",
-            "flow",
-            ask("rate(fraud_filter_generator_sent_records_total[$__rate_interval])", "sent"),
-            ask("rate(fraud_filter_generator_late_records_total[$__rate_interval])", "late"),
-            ask("rate(fraud_filter_generator_failed_records_total[$__rate_interval])", "failed"),
-            unit="cps",
-        )
-    )
+BOARD = board(
+    "fraud-filter-infrastructure",
+    "Infrastructure",
+    "Kafka, executors, memory, collections, CPU.",
+    *_KAFKA,
+    *_JAVA,
+    *_PROCESSES,
+)

@@ -24,6 +24,7 @@ GREEN, YELLOW, RED = "green", "yellow", "red"
 _WIDTH, HEIGHT, _STAT_WIDTH, _STAT_HEIGHT = 12, 8, 3, 4
 
 Levels = dict[float, str]
+Content = tuple[dashboard.Row | Builder[model.Panel], ...]
 
 
 def ask(expr: str, legend: str, *, instant: bool = False, form: str = "time_series") -> prometheus.Dataquery:
@@ -31,6 +32,16 @@ def ask(expr: str, legend: str, *, instant: bool = False, form: str = "time_seri
     query = prometheus.Dataquery().expr(expr).legend_format(legend).datasource(SOURCE)
     query.format(prometheus_model.PromQueryFormat(form))
     return query.instant() if instant else query.range()
+
+
+def per_second(metric: str, legend: str, by: str = "mode") -> prometheus.Dataquery:
+    """By how much a counter of the filter grows in a second."""
+    return ask(f"sum by ({by}) (rate({metric}{{{CHOSEN}}}[$__rate_interval]))", legend)
+
+
+def increase(metric: str, legend: str, by: str = "mode") -> prometheus.Dataquery:
+    """By how much a counter of the filter grows in one step of the panel."""
+    return ask(f"sum by ({by}) (increase({metric}{{{CHOSEN}}}[$__rate_interval]))", legend)
 
 
 def number(
@@ -145,8 +156,10 @@ class _Annotation(model.AnnotationQuery):
         return {**super().to_json(), **self.more}
 
 
-def board(uid: str, title: str, description: str) -> dashboard.Dashboard:
-    """An empty dashboard with what all of them share: variables, annotations and links to the others."""
+def board(
+    uid: str, title: str, description: str, *content: dashboard.Row | Builder[model.Panel]
+) -> dashboard.Dashboard:
+    """A dashboard of rows and panels, with what all share: variables, annotations and links to the others."""
     made = dashboard.Dashboard(title).uid(uid).description(description).tags(["fraud-filter"]).editable()
     made.tooltip(model.DashboardCursorSync.CROSSHAIR).refresh("5s").time("now-15m", "now").timezone("browser")
     made.variables([_choice("query", "Query"), _choice("mode", "Mode"), _runbook_address()])
@@ -162,6 +175,11 @@ def board(uid: str, title: str, description: str) -> dashboard.Dashboard:
         .include_vars(True)
         .keep_time(True)
     )
+    for one in content:
+        if isinstance(one, dashboard.Row):
+            made.with_row(one)
+        else:
+            made.with_panel(one)
     return made
 
 
