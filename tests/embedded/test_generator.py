@@ -113,16 +113,6 @@ def test_headers_tell_when_each_one_was_due(broker: Broker, topics: TopicMaker) 
     assert len({payment["created_at"] for payment in payments}) > 40
 
 
-def test_the_same_seed_writes_the_same_payments(broker: Broker, topics: TopicMaker) -> None:
-    def written() -> list[Any]:
-        settings = _settings(broker, topics("payments", partitions=1))
-        Sender(settings, _made(settings, Steady(5000), seed=9, shares=Shares(0.1, 0)), count=500).run()
-        payments = [json.loads(record.value() or b"{}") for record in _read(broker, settings.input_topic)]
-        return [{**payment, "created_at": None} for payment in payments]
-
-    assert written() == written()
-
-
 @pytest.mark.timed
 def test_five_thousand_payments_a_second(broker: Broker, topics: TopicMaker) -> None:
     settings = _settings(broker, topics("payments"))

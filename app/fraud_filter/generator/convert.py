@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -122,9 +121,7 @@ def _time(values: Any, how: FieldMapping) -> Any:
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
         raise ValueError("numbers are no times: say with epoch or hours_since what they count")
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        return _first_that_works(
-            lambda: pc.cast(values, pa.timestamp("ns")), lambda: pc.cast(values, pa.timestamp("ns", tz="UTC"))
-        )
+        values = _times_in_words(values)
     return pc.cast(_without_zone(values), _TIME, safe=False)
 
 
@@ -141,12 +138,12 @@ def _without_zone(values: Any) -> Any:
     return pc.cast(values, pa.timestamp(values.type.unit)) if zoned else values
 
 
-def _first_that_works(*attempts: Callable[[], Any]) -> Any:
-    """The first of the casts that succeeds, as _TIME; text with and without a zone needs different ones."""
-    failure: Exception | None = None
-    for attempt in attempts:
+def _times_in_words(values: Any) -> Any:
+    """ISO 8601 as timestamps: texts with a zone need another cast than those without."""
+    try:
+        return pc.cast(values, pa.timestamp("ns"))
+    except pa.ArrowInvalid as without_zone:
         try:
-            return pc.cast(_without_zone(attempt()), _TIME, safe=False)
-        except pa.ArrowInvalid as error:
-            failure = failure or error
-    raise ValueError(str(failure))
+            return pc.cast(values, pa.timestamp("ns", tz="UTC"))
+        except pa.ArrowInvalid:
+            raise without_zone from None

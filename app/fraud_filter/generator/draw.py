@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from fraud_filter.generator.population import (
     CASH_INDEX,
     CATEGORIES,
+    CATEGORY_SHARES,
     GAMBLING_INDEX,
     MERCHANTS,
     Population,
-    category_shares,
     merchant_index,
 )
 from fraud_filter.rules.ruleset import RuleSet
@@ -27,7 +27,6 @@ _LARGE, _FOREIGN_CASH, _GAMBLING = 5000.0, 300.0, 200.0
 #: Shares of ordinary payments that are made at a card's favourite merchants, and abroad.
 _AT_FAVOURITES, _ABROAD = 0.6, 0.05
 
-_CATEGORY_SHARES = category_shares()
 _MEDIAN = np.array([category.median for category in CATEGORIES])
 _SIGMA = np.array([category.sigma for category in CATEGORIES])
 
@@ -78,7 +77,7 @@ def draw_ordinary(rng: np.random.Generator, population: Population, created_ms: 
     home = population.card_country[card]
     favourite = population.card_favourites[card, rng.integers(population.card_favourites.shape[1], size=count)]
     country = np.where(rng.random(count) < _ABROAD, population.card_country[rng.permutation(card)], home)
-    category = rng.choice(len(CATEGORIES), size=count, p=_CATEGORY_SHARES)
+    category = rng.choice(len(CATEGORIES), size=count, p=CATEGORY_SHARES)
     elsewhere = merchant_index(country, category, rng.integers(MERCHANTS, size=count))
     merchant = np.where((rng.random(count) < _AT_FAVOURITES) & (country == home), favourite, elsewhere)
     country, category = merchant // (len(CATEGORIES) * MERCHANTS), merchant // MERCHANTS % len(CATEGORIES)

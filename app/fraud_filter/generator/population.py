@@ -57,8 +57,11 @@ CATEGORIES = (
     Category("travel", 1.6, 320, 0.9),
     Category(GAMBLING, 1.4, 40, 0.8),
 )
-CASH_INDEX = next(index for index, category in enumerate(CATEGORIES) if category.name == CASH)
-GAMBLING_INDEX = next(index for index, category in enumerate(CATEGORIES) if category.name == GAMBLING)
+_NAMES = [category.name for category in CATEGORIES]
+CASH_INDEX, GAMBLING_INDEX = _NAMES.index(CASH), _NAMES.index(GAMBLING)
+_SHARES = np.array([category.share for category in CATEGORIES])
+#: How the payments spread over CATEGORIES; they add up to 1.
+CATEGORY_SHARES: NDArray[np.float64] = _SHARES / _SHARES.sum()
 
 #: Merchants in each category of each country.
 MERCHANTS = 8
@@ -99,7 +102,7 @@ def build_population(seed: int, cards: int = 10_000) -> Population:
     activity = np.cumsum(rng.lognormal(0, 0.8, cards))
     favourites = merchant_index(
         card_country[:, np.newaxis],
-        rng.choice(len(CATEGORIES), size=(cards, FAVOURITES), p=category_shares()),
+        rng.choice(len(CATEGORIES), size=(cards, FAVOURITES), p=CATEGORY_SHARES),
         rng.integers(MERCHANTS, size=(cards, FAVOURITES)),
     )
     return Population(
@@ -111,13 +114,6 @@ def build_population(seed: int, cards: int = 10_000) -> Population:
         card_favourites=favourites,
         activity=activity / activity[-1],
     )
-
-
-def category_shares() -> NDArray[np.float64]:
-    """How the payments spread over CATEGORIES, as shares that add up to 1."""
-    shares = np.array([category.share for category in CATEGORIES])
-    normalised: NDArray[np.float64] = shares / shares.sum()
-    return normalised
 
 
 def merchant_index(

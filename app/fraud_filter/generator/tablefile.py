@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,8 @@ class TableFile:
             raise UsageError(f"--replay {path}: its name must end with {', '.join((*_CSV, *_JSON, *_PARQUET))}")
         self._kind = kind
         with self._explained():
-            self.columns = list(self._open(None).names)
+            names, _ = self._open(None)
+            self.columns = list(names)
 
     def batches(self, columns: list[str]) -> Iterator[Any]:
         """The rows as pyarrow RecordBatches of (at least) these existing columns, in the file's order.
@@ -51,16 +52,18 @@ class TableFile:
             UsageError: the file is damaged; names it.
         """
         with self._explained():
-            yield from self._open(columns)
+            _, batches = self._open(columns)
+            yield from batches
 
-    def _open(self, columns: list[str] | None) -> _Rows:
+    def _open(self, columns: list[str] | None) -> tuple[Sequence[str], Iterable[Any]]:
+        """The names of the columns, and the batches."""
         path = str(self.path)
         if self._kind in _PARQUET:
             file = pyarrow.parquet.ParquetFile(path)
-            return _Rows(file.schema_arrow.names, file.iter_batches(_PARQUET_ROWS, columns=columns))
+            return file.schema_arrow.names, file.iter_batches(_PARQUET_ROWS, columns=columns)
         if self._kind in _JSON:
             reader = pyarrow.json.open_json(path, read_options=pyarrow.json.ReadOptions(block_size=_BLOCK_BYTES))
-            return _Rows(reader.schema.names, reader)
+            return reader.schema.names, reader
         # "NA" is a country, not a missing value: only an empty cell is one.
         options = pyarrow.csv.ConvertOptions(
             column_types={column: pa.string() for column in columns or ()},
@@ -71,7 +74,7 @@ class TableFile:
         reader = pyarrow.csv.open_csv(
             path, read_options=pyarrow.csv.ReadOptions(block_size=_BLOCK_BYTES), convert_options=options
         )
-        return _Rows(reader.schema.names, reader)
+        return reader.schema.names, reader
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -79,14 +82,3 @@ class TableFile:
             yield
         except (OSError, pa.ArrowException) as error:
             raise UsageError(f"--replay {self.path} can't be read: {error}") from None
-
-
-class _Rows:
-    """Column names and batches of an opened file."""
-
-    def __init__(self, names: list[str], batches: Any) -> None:
-        self.names = names
-        self._batches = batches
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._batches)

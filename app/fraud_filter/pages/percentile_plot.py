@@ -10,9 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
-from fraud_filter.metrics.latency import OBJECTIVE_MS
 from fraud_filter.pages.palette import COLOURS, MARKERS
-from fraud_filter.pages.plotting import FAINT, OBJECTIVE_INK, latency_axis
+from fraud_filter.pages.plotting import FAINT, draw_objective, latency_axis, pushed_apart
 
 _PERCENTILES = (0, 50, 90, 99, 99.9, 99.99)
 
@@ -62,9 +61,7 @@ def percentile_figure(curves: Sequence[Curve]) -> Figure | None:
         )
     _percentile_axis(axes, max(curve.line[0][-1] for curve in curves))
     latency_axis(axes, [latency for curve in curves for latency in (curve.line[1][0], curve.line[1][-1])])
-    axes.axhline(OBJECTIVE_MS, color=OBJECTIVE_INK, linewidth=1.2, linestyle=(0, (4, 3)), zorder=2)
-    axes.annotate(f"objective {OBJECTIVE_MS} ms", (0, OBJECTIVE_MS), (4, 4), textcoords="offset points",
-                  color=OBJECTIVE_INK, fontsize=10)  # fmt: skip
+    draw_objective(axes)
     _label_curves(axes, curves)
     return figure
 
@@ -81,14 +78,10 @@ def _percentile_axis(axes: Axes, right: float) -> None:
 def _label_curves(axes: Axes, curves: Sequence[Curve]) -> None:
     """Names each curve at its end, beside the plot, pushed apart where two of them end close together."""
     low, high = (math.log10(limit) for limit in axes.get_ylim())
-    apart = (high - low) * 0.105
     ordered = sorted(curves, key=lambda curve: curve.line[1][-1])
-    heights = [math.log10(curve.line[1][-1]) for curve in ordered]
-    for index in range(1, len(heights)):
-        heights[index] = max(heights[index], heights[index - 1] + apart)
-    excess = max(0.0, heights[-1] - high)
+    heights = pushed_apart([math.log10(curve.line[1][-1]) for curve in ordered], (high - low) * 0.105, high)
     for curve, height in zip(ordered, heights, strict=True):
-        place = (1.02, (height - excess - low) / (high - low))
+        place = (1.02, (height - low) / (high - low))
         for text, style in (
             (f"{curve.name}\n", {"color": COLOURS[curve.name], "fontweight": "bold"}),
             (f"\n{curve.text}", {"fontsize": 9.5}),

@@ -81,6 +81,22 @@ def mark_latencies(axis: Axis, low: float, high: float, most: int) -> None:
     axis.set_major_formatter(FuncFormatter(lambda tick, _: format_latency(tick)))
 
 
+def draw_objective(axes: Axes) -> None:
+    """The objective, as a line across a plot with latencies upwards."""
+    axes.axhline(OBJECTIVE_MS, color=OBJECTIVE_INK, linewidth=1.2, linestyle=(0, (4, 3)), zorder=2)
+    axes.annotate(f"objective {OBJECTIVE_MS} ms", (0, OBJECTIVE_MS), (4, 4), xycoords=axes.get_yaxis_transform(),
+                  textcoords="offset points", color=OBJECTIVE_INK, fontsize=10)  # fmt: skip
+
+
+def pushed_apart(heights: Sequence[float], apart: float, top: float) -> list[float]:
+    """Rising heights of texts, at least `apart` from each other, none above `top`."""
+    placed = list(heights)
+    for index in range(1, len(placed)):
+        placed[index] = max(placed[index], placed[index - 1] + apart)
+    excess = max(0.0, placed[-1] - top) if placed else 0.0
+    return [height - excess for height in placed]
+
+
 def latency_axis(axes: Axes, latencies_ms: Sequence[float], most: int = 20) -> None:
     """A logarithmic y axis around `latencies_ms` and the objective, with at most so many ticks at 1, 2, 5, 10 …"""
     low, high = latency_limits(latencies_ms)

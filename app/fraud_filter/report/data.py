@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.metrics import catalogue
 from fraud_filter.metrics.latency import OBJECTIVE_MS
 from fraud_filter.report.counting import covered_s, total_growth
 from fraud_filter.report.events import Event, Span, find_events, find_spans
@@ -22,14 +23,14 @@ from fraud_filter.report.window import Window, format_duration
 _GAP_STEPS = 2.5
 #: Assumed where there are too few samples to tell; Prometheus' own default is 60 s.
 _SCRAPE_S = 15.0
-_FLAGGED, _REJECTED = "fraud_filter_flagged_records_total", "fraud_filter_rejected_records_total"
+_FLAGGED, _REJECTED = catalogue.FLAGGED.name, catalogue.REJECTED.name
 _SHARES = (0.5, 0.95, 0.99)
-_UP, _INPUT = "fraud_filter_up", "fraud_filter_latest_offset"
+_UP, _INPUT = catalogue.UP.name, catalogue.LATEST_OFFSET.name
 _COUNTERS = {
     "flagged": _FLAGGED,
     "rejected": _REJECTED,
-    "duplicates": "fraud_filter_duplicate_records_total",
-    "restarts": "fraud_filter_restarts_total",
+    "duplicates": catalogue.DUPLICATE.name,
+    "restarts": catalogue.RESTARTS.name,
 }
 
 #: Decisions by upper limit of their latency in seconds, in ascending order; the last limit is infinity.
@@ -138,7 +139,9 @@ class _Collector:
         spans = find_spans(self._range(ask.ran(_UP)) if self._window.is_coarse else up, self._gap_s)
         modes = list(dict.fromkeys([*(span.mode for span in spans), *_modes(self._counters["flagged"])]))
         distributions = {mode: _distribution(self._buckets, mode=mode) for mode in modes}
-        restarts, commits = (self._range(ask.by_mode(f"fraud_filter_{what}_total")) for what in ("restarts", "commits"))
+        restarts, commits = (
+            self._range(ask.by_mode(counter.name)) for counter in (catalogue.RESTARTS, catalogue.COMMITS)
+        )
         return ReportData(
             window=self._window,
             query=ask.query,
@@ -195,10 +198,7 @@ class _Collector:
             within=inside / decided if decided else None,
             rate=taken / took_s if took_s and taken is not None else None,
             lag=lag,
-            flagged=grown["flagged"],
-            rejected=grown["rejected"],
-            duplicates=grown["duplicates"],
-            restarts=grown["restarts"],
+            **grown,
         )
 
     def _count(self, metric: str, by: str = "mode") -> list[Series]:

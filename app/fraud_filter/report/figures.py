@@ -19,6 +19,7 @@ from fraud_filter.pages.plotting import (
     INK,
     OBJECTIVE_INK,
     RC,
+    draw_objective,
     format_latency,
     latency_axis,
     latency_limits,
@@ -59,9 +60,7 @@ def latency_svg(data: ReportData) -> Figure | None:
     figure, axes = time_axes(data, _TALL)
     colours = spread(list(curves), (SERIES[0], SERIES[2], SERIES[1]))
     latency_axis(axes, [extreme for y in curves.values() for extreme in (np.nanmin(y), np.nanmax(y))], _MOST_TICKS)
-    axes.axhline(OBJECTIVE_MS, color=OBJECTIVE_INK, linewidth=1.2, linestyle=(0, (4, 3)), zorder=2)
-    axes.annotate(f"objective {OBJECTIVE_MS} ms", (0, OBJECTIVE_MS), (4, 4), xycoords=axes.get_yaxis_transform(),
-                  textcoords="offset points", color=OBJECTIVE_INK, fontsize=10)  # fmt: skip
+    draw_objective(axes)
     draw_curves(axes, data.window, curves, colours)
     name_curves(
         figure, axes, {name: (last(y), format_latency(float(f"{last(y):.3g}"))) for name, y in curves.items()}, colours

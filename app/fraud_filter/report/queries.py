@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from fraud_filter.metrics import catalogue
 from fraud_filter.modes import MODES
 from fraud_filter.report.window import Window
 
 #: Names of the queries that there is data of, by what the filter and what the probe says.
 NAMES = " or ".join(
     f"count by (query) (count_over_time({metric}[{{window}}]))"
-    for metric in ("fraud_filter_up", "fraud_filter_flagged_records_total")
+    for metric in (catalogue.UP.name, catalogue.FLAGGED.name)
 )
 #: Modes whose phases tell where the time of a batch goes. A real-time batch streams for as long as it is set to.
 _BATCHES = "|".join(mode.name for mode in MODES.values() if mode.sends_progress and not mode.holds_tasks)
 #: Prometheus' own look-back, in seconds.
 _SEEN_S = 300
-BUCKETS = "fraud_filter_end_to_end_latency_seconds_bucket"
+BUCKETS = f"{catalogue.LATENCY.name}_bucket"
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Queries:
     @property
     def input_rate(self) -> str:
         """Payments per second, by the ends of the partitions; commits are too rare for it in real-time mode."""
-        grown = f"deriv({self.raw('fraud_filter_latest_offset')}{self._rate})"
+        grown = f"deriv({self.raw(catalogue.LATEST_OFFSET.name)}{self._rate})"
         return f"clamp_min(sum(max by (topic, partition) ({grown})), 0)"
 
     def rate(self, metric: str) -> str:
@@ -97,17 +98,17 @@ class Queries:
     @property
     def lag(self) -> str:
         """Lag of each partition: the largest since the point before."""
-        return f"max by (partition) (max_over_time({self.raw('fraud_filter_consumer_lag_records')}{self._step}))"
+        return f"max by (partition) (max_over_time({self.raw(catalogue.CONSUMER_LAG.name)}{self._step}))"
 
     @property
     def whole_lag(self) -> str:
         """The largest lag of a partition in the window, by mode."""
-        return f"max by (mode) (max_over_time({self.raw('fraud_filter_consumer_lag_records')}{self.all}))"
+        return f"max by (mode) (max_over_time({self.raw(catalogue.CONSUMER_LAG.name)}{self.all}))"
 
     @property
     def since_progress(self) -> str:
         """Seconds since the newest commit: the longest since the point before."""
-        age = f"clamp_min(time() - max({self.raw('fraud_filter_last_progress_timestamp_seconds')}), 0)"
+        age = f"clamp_min(time() - max({self.raw(catalogue.LAST_PROGRESS.name)}), 0)"
         if self.window.step_s < 2 * self.window.scrape_s:
             return age
         return f"max_over_time(({age})[{self.window.step_s}s:{max(1, round(self.window.scrape_s))}s])"
@@ -115,7 +116,7 @@ class Queries:
     @property
     def phases(self) -> str:
         """Mean duration in seconds of each phase of the newest batches, where a mode works in batches."""
-        metric = self.raw("fraud_filter_phase_duration_seconds", f',mode=~"{_BATCHES}"')
+        metric = self.raw(catalogue.PHASE_DURATION.name, f',mode=~"{_BATCHES}"')
         return f"max by (phase) (avg_over_time({metric}{self._rate}))"
 
     @property

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from fraud_filter.pages.palette import COLOURS
-from fraud_filter.pages.plotting import EDGE, FAINT, INK
+from fraud_filter.pages.plotting import EDGE, FAINT, INK, pushed_apart
 from fraud_filter.report.data import ReportData
 from fraud_filter.report.prometheus import Series
 from fraud_filter.report.window import Window
@@ -81,15 +81,10 @@ def name_curves(figure: Figure, axes: Axes, ends: Mapping[str, tuple[float, str]
     """Writes name -> (height on the y axis, further text) beside the plot, pushed apart where two stand close."""
     apart = 0.5 / (figure.get_figheight() - _TOP - _BOTTOM) * 0.42
     placed = sorted((_share(axes, height), name, text) for name, (height, text) in ends.items())
-    heights = [share for share, _, _ in placed]
-    for index in range(1, len(heights)):
-        heights[index] = max(heights[index], heights[index - 1] + apart)
-    excess = max(0.0, heights[-1] - 1) if heights else 0.0
+    heights = pushed_apart([share for share, _, _ in placed], apart, 1)
     for (_, name, text), height in zip(placed, heights, strict=True):
         label = f"{name}  {text}" if text else name
-        axes.text(
-            1.015, height - excess, label, transform=axes.transAxes, va="center", fontsize=10, color=colours[name]
-        )
+        axes.text(1.015, height, label, transform=axes.transAxes, va="center", fontsize=10, color=colours[name])
 
 
 def last(curve: Values) -> float:

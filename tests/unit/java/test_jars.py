@@ -17,7 +17,6 @@ from jgo.env import LockFile, compute_spec_hash
 from rich.console import Console
 
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.home import HOME
 from fraud_filter.java.jars import KAFKA_LOCK, SPARK_LOCK, SPEC_NAME, resolve_jars
 
 JARS = {"alpha": b"first jar", "beta": b"second jar" * 100_000, "gamma": b"third jar"}
@@ -178,8 +177,3 @@ def test_spark_lock_repeats_no_jar_of_pyspark() -> None:
     assert len(shipped) > 100
     for jar in LockFile.load(SPARK_LOCK).dependencies:
         assert not [name for name in shipped if name.startswith(f"{jar.artifactId}-")]
-
-
-def test_locks_lie_where_the_images_expect_them() -> None:
-    assert HOME / "kafka/jgo.lock.toml" == KAFKA_LOCK
-    assert HOME / "spark/jgo.lock.toml" == SPARK_LOCK
