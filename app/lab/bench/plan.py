@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from fraud_filter.errors import UsageError
 from lab.bench.names import split
@@ -19,6 +21,9 @@ MAX_PARTITIONS = 64
 OTHERS_S = 10.0
 #: Of one start; a machine that is not to be had by then is busy for good.
 MOST_REPEATS = 10
+_FLAGGED = "a share above 0 and up to 1 (latency is measured on flagged payments)"
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -50,37 +55,26 @@ class BenchPlan:
     output: Path = Path()
 
     def __post_init__(self) -> None:
-        above_zero = (("seconds", self.seconds), ("warmup-rate", self.warmup_rate))
-        for name, value in above_zero:
-            if not (math.isfinite(value) and value > 0):
-                raise UsageError(f"argument --{name}: {value:g} is not accepted: give a number above 0")
-        for name, value in (("warmup", self.warmup_s), ("settle", self.settle_s)):
-            if not (math.isfinite(value) and value >= 0):
-                raise UsageError(f"argument --{name}: {value:g} is not accepted: give 0 or more seconds")
-        for name, count in (("rounds", self.rounds), ("partitions", self.partitions)):
-            if not 1 <= count <= MAX_PARTITIONS:
-                raise UsageError(
-                    f"argument --{name}: {count} is not accepted: give a whole number from 1 to {MAX_PARTITIONS}"
-                )
-        if not 0 <= self.repeats <= MOST_REPEATS:
-            raise UsageError(
-                f"argument --repeats: {self.repeats} is not accepted: give a whole number from 0 to {MOST_REPEATS}"
-            )
-        if self.seed < 0:
-            raise UsageError(f"argument --seed: {self.seed} is not accepted: give a whole number, 0 or more")
-        self._check_shares()
-
-    def _check_shares(self) -> None:
-        if not 0 < self.flagged_share <= 1:
-            raise UsageError(
-                f"argument --flagged-share: {self.flagged_share:g} is not accepted: give a share above 0 and "
-                "up to 1 (latency is measured on flagged payments)"
-            )
-        if self.malformed_share < 0 or self.flagged_share + self.malformed_share > 1:
-            raise UsageError(
-                f"argument --malformed-share: {self.malformed_share:g} is not accepted: give a share from 0 "
-                f"to {1 - self.flagged_share:g}, for it and --flagged-share together are at most 1"
-            )
+        shares, whole = self.flagged_share + self.malformed_share, "a whole number from"
+        for name, value, is_right, what in (
+            ("seconds", self.seconds, self.seconds > 0, "a number above 0"),
+            ("warmup-rate", self.warmup_rate, self.warmup_rate > 0, "a number above 0"),
+            ("warmup", self.warmup_s, self.warmup_s >= 0, "0 or more seconds"),
+            ("settle", self.settle_s, self.settle_s >= 0, "0 or more seconds"),
+            ("rounds", self.rounds, 1 <= self.rounds <= MAX_PARTITIONS, f"{whole} 1 to {MAX_PARTITIONS}"),
+            ("partitions", self.partitions, 1 <= self.partitions <= MAX_PARTITIONS, f"{whole} 1 to {MAX_PARTITIONS}"),
+            ("repeats", self.repeats, 0 <= self.repeats <= MOST_REPEATS, f"{whole} 0 to {MOST_REPEATS}"),
+            ("seed", self.seed, self.seed >= 0, "a whole number, 0 or more"),
+            ("flagged-share", self.flagged_share, 0 < self.flagged_share <= 1, _FLAGGED),
+            (
+                "malformed-share",
+                self.malformed_share,
+                self.malformed_share >= 0 and shares <= 1,
+                f"a share from 0 to {1 - self.flagged_share:g}, for it and --flagged-share together are at most 1",
+            ),
+        ):
+            if not (math.isfinite(value) and is_right):
+                raise UsageError(f"argument --{name}: {value:.15g} is not accepted: give {what}")
 
     def within(self, most: float) -> BenchPlan:
         """The same plan without the rates above `most` payments per second, and with a warm-up that is not, either."""
@@ -91,10 +85,13 @@ class BenchPlan:
         """The seconds that are measured at a rate."""
         return self.seconds if rate == min(self.rates) else min(self.seconds, OTHERS_S)
 
-    def order(self, number: int) -> tuple[str, ...]:
-        """The contenders in the order of round `number` (from 1): each round begins with another one."""
-        first = (number - 1) % len(self.contenders)
-        return self.contenders[first:] + self.contenders[:first]
+
+def in_rounds(items: Sequence[_Item], rounds: int) -> Iterator[tuple[int, _Item]]:
+    """Each item once a round, with the number of the round (from 1); each round begins with another one."""
+    for number in range(1, rounds + 1):
+        first = (number - 1) % len(items)
+        for item in (*items[first:], *items[:first]):
+            yield number, item
 
 
 def parse_rates(text: str) -> tuple[float, ...]:

@@ -9,7 +9,7 @@ from fraud_filter.config import Settings
 from fraud_filter.modes import KNOBS
 from lab.bench.contenders import REGISTRY
 from lab.bench.names import MODE_NAMES
-from lab.bench.plan import DRIFT, BenchPlan
+from lab.bench.plan import DRIFT, BenchPlan, in_rounds
 from lab.bench.restarts import measure_restarts
 from lab.bench.results.lines import describe_start
 from lab.bench.results.report import BenchReport
@@ -19,6 +19,12 @@ from lab.bench.stage import open_stage
 from lab.bench.start import Start
 from lab.harness.embedded_stack import EmbeddedStack, Say
 from lab.harness.machine import describe_machine
+
+#: What the report tells of the plan, besides the rates.
+_TOLD = (
+    *("rounds", "seconds", "settle_s", "warmup_s", "warmup_rate", "partitions", "flagged_share", "malformed_share"),
+    *("seed", "repeats"),
+)
 
 
 def run_bench(plan: BenchPlan, settings: Settings, say: Say) -> BenchReport:
@@ -36,12 +42,10 @@ def run_bench(plan: BenchPlan, settings: Settings, say: Say) -> BenchReport:
         for name in plan.contenders:
             versions |= REGISTRY[name].versions()
         starts: list[StartResult] = []
-        for number in range(1, plan.rounds + 1):
-            for name in plan.order(number):
-                run = partial(_run, stack, plan, name, number)
-                starts.append(run_undisturbed(run, plan.repeats, say))
-                for line in describe_start(starts[-1], name):
-                    say(line)
+        for number, name in in_rounds(plan.contenders, plan.rounds):
+            starts.append(run_undisturbed(partial(_run, stack, plan, name, number), plan.repeats, say))
+            for line in describe_start(starts[-1]):
+                say(line)
         modes = [mode for mode in MODE_NAMES if mode in plan.contenders]
         restarts = measure_restarts(stack, modes, plan.partitions) if modes else []
         report = BenchReport(
@@ -66,16 +70,7 @@ def _describe_settings(plan: BenchPlan, settings: Settings) -> dict[str, str | i
     planned: dict[str, str | int | float] = {
         "rates": ", ".join(f"{rate:g}" for rate in plan.rates),
         "sent_share_of_rate": DRIFT,
-        "rounds": plan.rounds,
-        "seconds": plan.seconds,
-        "settle_s": plan.settle_s,
-        "warmup_s": plan.warmup_s,
-        "warmup_rate": plan.warmup_rate,
-        "partitions": plan.partitions,
-        "flagged_share": plan.flagged_share,
-        "malformed_share": plan.malformed_share,
-        "seed": plan.seed,
-        "repeats": plan.repeats,
+        **{name: getattr(plan, name) for name in _TOLD},
         "cores_kept_awake": "yes" if plan.awake else "no",
     }
     return planned | {knob: getattr(settings, knob) for knob in ("spark_master", *KNOBS)}

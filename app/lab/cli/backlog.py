@@ -12,8 +12,6 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
 from lab.cli.console import open_console
 
-#: Columns of the table where no terminal tells its width.
-_LOG_WIDTH = 140
 #: What bounds the memory of a mode that has much to read.
 _BOUNDS = ("max_offsets_per_trigger", "continuous_interval", "real_time_duration", "kafka_source_options", "spark_conf")
 
@@ -40,6 +38,6 @@ def command(settings: Settings, modes: str, records: int, rate: float, output: P
     write_backlog(output, results, {name: getattr(settings, name) for name in _BOUNDS})
     if docs:
         write_between(docs, "backlog", markdown_table(results))
-    open_console(_LOG_WIDTH).print(result_table(results))
+    open_console().print(result_table(results))
     click.echo(f"written: {output.resolve()}")
     return EXIT_OK if all(result.ok for result in results) else EXIT_FAILED

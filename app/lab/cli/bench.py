@@ -13,11 +13,8 @@ from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
 from fraud_filter.modes import KNOBS
-from lab.cli.console import open_console
+from lab.cli.console import open_console, tell_end
 from lab.cli.load_options import load_options
-
-#: Columns of the final table where no terminal tells its width.
-_LOG_WIDTH = 140
 
 
 @click.command()
@@ -58,13 +55,10 @@ def _run(plan: Any, settings: Settings, docs: Path | None) -> int:
 
     report = run_bench(plan, settings, click.echo)
     data = report_data(report)
-    open_console(_LOG_WIDTH).print(result_table(data["results"]))
+    open_console().print(result_table(data["results"]))
     for line in ratio_lines(data["ratios"], min(plan.rates)):
         click.echo(line)
-    for problem in report.problems:
-        click.echo(f"fraud-filter: {problem}", err=True)
-    for path in write_report(report):
-        click.echo(f"written: {path.resolve()}")
+    tell_end(report.problems, lambda: write_report(report))
     if docs and data["results"]:
         write_between(docs, "bench", markdown_results(data["results"]))
     return EXIT_OK if report.ok else EXIT_FAILED

@@ -9,9 +9,6 @@ import click
 from fraud_filter.errors import EXIT_OK
 from lab.cli.console import open_console
 
-#: Columns of the table where no terminal tells its width.
-_LOG_WIDTH = 120
-
 _FILE = click.Path(path_type=Path)
 
 
@@ -23,7 +20,7 @@ def command(one: Path, other: Path) -> int:
     from lab.bench.results.compare import NOTABLE, compare, comparison_table, load_report
 
     found = compare(load_report(one), load_report(other))
-    console = open_console(_LOG_WIDTH)
+    console = open_console()
     console.print(comparison_table(found, (str(one), str(other))))
     notable, single = sum(line.is_notable for line in found), sum(line.is_single for line in found)
     rest = f"; {single} are in one report only" if single else ""

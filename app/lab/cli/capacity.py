@@ -11,8 +11,6 @@ from fraud_filter.cli.options import rate_option
 from fraud_filter.errors import EXIT_OK
 from lab.cli.console import open_console
 
-#: Columns of the table where no terminal tells its width.
-_LOG_WIDTH = 140
 _COLUMNS = (
     "mode",
     "measured at, /s",
@@ -61,5 +59,5 @@ def command(report: Path, rate: float, docs: Path | None, **arguments: float) ->
     table = Table(*_COLUMNS, title=f"{rate:,.0f} payments/s")
     for row in rows:
         table.add_row(*row)
-    open_console(_LOG_WIDTH).print(table)
+    open_console().print(table)
     return EXIT_OK

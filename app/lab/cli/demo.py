@@ -11,10 +11,7 @@ from fraud_filter.cli.options import rate_option, settings_options
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 from fraud_filter.modes import KNOBS
-from lab.cli.console import open_console
-
-#: Columns of the final table where no terminal tells its width.
-_LOG_WIDTH = 120
+from lab.cli.console import open_console, tell_end
 
 
 @click.command()
@@ -53,11 +50,8 @@ def command(settings: Settings, modes: str, rate: float, png: Path | None, **arg
         if png.suffix.lower() != ".png" or png.is_dir():
             raise UsageError(f"argument --png: {str(png)!r} is not accepted: give a file name that ends in .png")
         check_directory("--png", png.parent)
-    console = open_console(_LOG_WIDTH)
+    console = open_console()
     report = run_demo(plan, settings, console)
     console.print(result_table(report.results, console.width))
-    for problem in report.problems:
-        click.echo(f"fraud-filter: {problem}", err=True)
-    for path in write_report(report, png):
-        click.echo(f"written: {path.resolve()}")
+    tell_end(report.problems, lambda: write_report(report, png))
     return EXIT_OK if report.ok else EXIT_FAILED

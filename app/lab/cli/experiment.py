@@ -16,9 +16,6 @@ from fraud_filter.modes import KNOBS
 from lab.cli.console import open_console
 from lab.cli.load_options import load_options
 
-#: Columns of the table where no terminal tells its width.
-_LOG_WIDTH = 160
-
 
 @click.command()
 @click.argument("mode", type=click.Choice(get_args(ModeName)))
@@ -50,6 +47,6 @@ def command(
     trials = run_experiment(mode, parse_changes(changes), plan, settings, click.echo)
     results = summarise(trials)
     output.write_text(json.dumps({"mode": mode, "results": results}, indent=2) + "\n", encoding="utf-8")
-    open_console(_LOG_WIDTH).print(result_table(results))
+    open_console().print(result_table(results))
     click.echo(f"written: {output.resolve()}")
     return EXIT_OK if all(trial.start.ok for trial in trials) else EXIT_FAILED

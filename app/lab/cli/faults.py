@@ -11,9 +11,6 @@ from fraud_filter.cli.options import rate_option
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
 from lab.cli.console import open_console
 
-#: Columns of the table where no terminal tells its width.
-_LOG_WIDTH = 180
-
 
 @click.command()
 @click.option("--only", default="", metavar="NAME,...", help="faults to put in  [all]")
@@ -55,7 +52,7 @@ def command(
         for outcome in Run(stage, seconds).each(faults, wanted):
             results.append(outcome)
             items = write_outcomes(output, results, add=add)
-    open_console(_LOG_WIDTH).print(result_table(results))
+    open_console().print(result_table(results))
     if docs:
         write_between(docs, "faults", markdown_table(items, [fault.name for fault in FAULTS]))
     click.echo(f"written: {output.resolve()}")

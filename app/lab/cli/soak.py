@@ -12,8 +12,6 @@ from fraud_filter.cli.options import rate_option
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
 from lab.cli.console import open_console
 
-_LOG_WIDTH = 180
-
 
 @click.command()
 @click.option("--minutes", type=click.FloatRange(min=1), default=60.0, show_default=True, help="how long")
@@ -43,7 +41,7 @@ def command(minutes: float, seed: int | None, modes: str, rate: float, output: P
     with open_stage(wanted[0], rate, click.echo) as stage:
         result = soak(stage, wanted, minutes=minutes, seed=drawn, rate=rate)
     result.write(output)
-    console = open_console(_LOG_WIDTH)
+    console = open_console()
     for table in result.tables():
         console.print(table)
     found = result.audit

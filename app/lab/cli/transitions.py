@@ -12,9 +12,6 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
 from lab.cli.console import open_console
 
-#: Columns of the table where no terminal tells its width.
-_LOG_WIDTH = 160
-
 
 @click.command()
 @click.option("--only", default="", metavar="FROM:TO,...", help="changes to run  [all twelve]")
@@ -76,6 +73,6 @@ def command(
     items = write_transitions(output, results, add=add)
     if docs:
         write_between(docs, "transitions", markdown_table(items))
-    open_console(_LOG_WIDTH).print(result_table(results))
+    open_console().print(result_table(results))
     click.echo(f"written: {output.resolve()}")
     return EXIT_OK if all(result.ok for result in results) else EXIT_FAILED

@@ -94,9 +94,6 @@ def _describe_settings(plan: BenchPlan, settings: Settings) -> dict[str, str | i
         "rate": plan.rates[0],
         "seconds": plan.seconds,
         "warmup_s": plan.settle_s,
-        "partitions": plan.partitions,
-        "flagged_share": plan.flagged_share,
-        "malformed_share": plan.malformed_share,
-        "seed": plan.seed,
+        **{name: getattr(plan, name) for name in ("partitions", "flagged_share", "malformed_share", "seed")},
     }
     return planned | {knob: getattr(settings, knob) for knob in ("spark_master", *KNOBS)}

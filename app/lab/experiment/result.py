@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lab.bench.results.result import RateResult
-from lab.bench.results.summary import median_of_known
+from lab.bench.results.summary import median_of_known, quotient
 from lab.bench.results.table import rounded
 from lab.experiment.change import BASE
 from lab.experiment.run import Trial
@@ -87,10 +87,6 @@ def _ratios(measured: _Measured, name: str, rate: float) -> dict[str, float | No
         if (which, at) == (name, rate) and (BASE, number, rate) in measured
     ]
     return {
-        f"{figure}_ratio": median_of_known(_quotient(read(one), read(base)) for one, base in pairs)
+        f"{figure}_ratio": median_of_known(quotient(read(one), read(base)) for one, base in pairs)
         for figure, read in _FIGURES.items()
     }
-
-
-def _quotient(above: float | None, below: float | None) -> float | None:
-    return above / below if above is not None and below else None

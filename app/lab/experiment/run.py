@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from fraud_filter.config import ModeName, Settings
 from lab.bench.contenders import REGISTRY, Contender
 from lab.bench.launch import Launch
-from lab.bench.plan import BenchPlan
+from lab.bench.plan import BenchPlan, in_rounds
 from lab.bench.results.lines import describe_start
 from lab.bench.results.result import StartResult
 from lab.bench.results.undisturbed import run_undisturbed
@@ -56,13 +56,11 @@ def run_experiment(
     # Task slots for the most partitions; each start has the plan of its own change.
     most = max((change.plan(plan) for change in changes), key=lambda one: one.partitions)
     with open_stage(most, settings, say) as stack:
-        for number in range(1, plan.rounds + 1):
-            first = (number - 1) % len(changes)
-            for change in (*changes[first:], *changes[:first]):
-                name = f"{mode}-{changes.index(change)}"
-                trials.append(_try(stack, change.plan(plan), mode, change, name, number))
-                for line in describe_start(trials[-1].start, change.name):
-                    say(line)
+        for number, change in in_rounds(changes, plan.rounds):
+            name = f"{mode}-{changes.index(change)}"
+            trials.append(_try(stack, change.plan(plan), mode, change, name, number))
+            for line in describe_start(trials[-1].start):
+                say(line)
         if not all(trial.start.ok for trial in trials):
             stack.workspace.keep_logs()
     return trials

@@ -6,13 +6,9 @@ from lab.bench.results.result import StartResult
 from lab.bench.results.table import rounded
 
 
-def describe_start(start: StartResult, name: str) -> list[str]:
-    """A line for each rate that was measured, and one for what ended the start before its time.
-
-    Args:
-        name: what was started, a contender or a change.
-    """
-    head = f"round {start.round}, {name}"
+def describe_start(start: StartResult) -> list[str]:
+    """A line for each rate that was measured, and one for what ended the start before its time."""
+    head = f"round {start.round}, {start.contender}"
     lines = [
         f"{head}, {rate.rate:g}/s: p50 {rounded(rate.append.get('p50_ms'))} ms, "
         f"p99 {rounded(rate.append.get('p99_ms'))} ms, {rate.audit}"

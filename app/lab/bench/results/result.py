@@ -47,7 +47,11 @@ class RateResult:
     @property
     def cpu_s_per_1000(self) -> float | None:
         """Processor seconds of the contender for a thousand payments."""
-        cpu_s = self.cpu_s.get("contender")
+        return self.per_1000("contender")
+
+    def per_1000(self, program: str) -> float | None:
+        """Processor seconds of a program for a thousand payments."""
+        cpu_s = self.cpu_s.get(program)
         return None if cpu_s is None or not self.payments else cpu_s / self.payments * 1000
 
     @property

@@ -48,7 +48,7 @@ def _summarise(name: str, rate: float, rounds: Sequence[RateResult]) -> dict[str
         "spread_p50": _spread(one.append.get("p50_ms") for one in rounds),
         "spread_p99": _spread(one.append.get("p99_ms") for one in rounds),
         "cpu_s_per_1000": median_of_known(one.cpu_s_per_1000 for one in rounds),
-        "broker_cpu_s_per_1000": median_of_known(_per_1000(one, "broker") for one in rounds),
+        "broker_cpu_s_per_1000": median_of_known(one.per_1000("broker") for one in rounds),
         "rss_mib": median_of_known(one.rss_mib for one in rounds),
         "stolen_share": median_of_known(one.stolen_share for one in rounds),
         "kept_rate": median_of_known(one.kept_rate for one in rounds),
@@ -108,21 +108,17 @@ def ratios(starts: Sequence[StartResult], rate: float) -> dict[str, dict[str, fl
         if rounds:
             result[f"{upper}/{lower}"] = {
                 short: median_of_known(
-                    _quotient(found[upper, number], found[lower, number], figure) for number in rounds
+                    quotient(found[upper, number].append.get(figure), found[lower, number].append.get(figure))
+                    for number in rounds
                 )
                 for short, figure in _RATIO_OF.items()
             }
     return result
 
 
-def _quotient(upper: RateResult, lower: RateResult, figure: str) -> float | None:
-    above, below = upper.append.get(figure), lower.append.get(figure)
+def quotient(above: float | None, below: float | None) -> float | None:
+    """How many times the second the first is; None: one of them is not known, or there is nothing to divide by."""
     return above / below if above is not None and below else None
-
-
-def _per_1000(one: RateResult, program: str) -> float | None:
-    cpu_s = one.cpu_s.get(program)
-    return None if cpu_s is None or not one.payments else cpu_s / one.payments * 1000
 
 
 def median_of_known(values: Iterable[float | None]) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -12,23 +13,20 @@ from fraud_filter.errors import UsageError
 from fraud_filter.pages.palette import COLOURS, MARKERS
 from lab.bench.contenders import REGISTRY, available
 from lab.bench.names import CONTENDERS, RATIOS, parse_names
-from lab.bench.plan import BenchPlan, parse_rates
+from lab.bench.plan import BenchPlan, in_rounds, parse_rates
 from lab.cli.bench import command
 
 
-def test_every_contender_has_a_program_a_colour_and_a_marker() -> None:
+def test_every_contender_has_a_program_a_colour_and_a_marker_of_its_own() -> None:
     assert list(CONTENDERS) == list(REGISTRY) == list(COLOURS) == list(MARKERS)
+    assert len(set(COLOURS.values())) == len(set(MARKERS.values())) == len(CONTENDERS)
+    assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in COLOURS.values())
     assert {name for pair in RATIOS for name in pair} <= set(CONTENDERS)
 
 
 def test_each_round_begins_with_another_contender() -> None:
-    plan = BenchPlan(contenders=("floor", "real-time", "flink"))
-    assert [plan.order(number) for number in (1, 2, 3, 4)] == [
-        ("floor", "real-time", "flink"),
-        ("real-time", "flink", "floor"),
-        ("flink", "floor", "real-time"),
-        ("floor", "real-time", "flink"),
-    ]
+    expected = [(number, name) for number, names in enumerate(("abc", "bca", "cab", "abc"), 1) for name in names]
+    assert list(in_rounds("abc", 4)) == expected
 
 
 def test_the_lowest_rate_is_measured_longest() -> None:
@@ -89,11 +87,22 @@ def test_a_contender_that_could_run_at_no_rate_does_not_run() -> None:
         ({"repeats": -1}, "--repeats"),
         ({"repeats": 11}, "--repeats"),
         ({"partitions": 65}, "--partitions"),
+        ({"seed": -1}, "--seed"),
+        ({"flagged_share": 0}, "--flagged-share"),
+        ({"flagged_share": 1.1}, "--flagged-share"),
+        ({"malformed_share": 0.6}, "--malformed-share"),
+        ({"malformed_share": -0.1}, "--malformed-share"),
     ],
 )
-def test_wrong_numbers_are_refused_with_their_argument(changes: dict[str, float], argument: str) -> None:
-    with pytest.raises(UsageError, match=f"argument {argument}: "):
+def test_wrong_numbers_are_refused_with_argument_and_value(changes: dict[str, float], argument: str) -> None:
+    (value,) = changes.values()
+    with pytest.raises(UsageError, match=f"argument {argument}: {value:g} is not accepted: give "):
         BenchPlan(contenders=("floor",), **changes)  # type: ignore[arg-type]
+
+
+def test_shares_may_be_all_together() -> None:
+    for flagged, malformed in ((0.9, 0.1), (0.7, 0.3), (1, 0)):
+        assert BenchPlan(("floor",), flagged_share=flagged, malformed_share=malformed).flagged_share == flagged
 
 
 def test_what_is_too_short_for_percentiles_is_refused() -> None:

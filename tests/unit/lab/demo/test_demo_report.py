@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 import struct
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
-import pytest
-
 from demo_sample import failed, sample_plan, sample_result, sample_results
-from fraud_filter.errors import FraudFilterError
-from fraud_filter.pages.palette import COLOURS, MARKERS
 from lab.bench.names import MODE_NAMES
 from lab.bench.results.table import rounded
 from lab.demo.report import DemoReport, render_html, report_data, write_report
@@ -152,12 +147,6 @@ def test_nothing_measured_has_no_plot(tmp_path: Path) -> None:
     assert [path.name for path in written] == ["demo-report.html", "demo-report.json"]
 
 
-def test_a_report_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
-    (tmp_path / "demo-report.html").mkdir()
-    with pytest.raises(FraudFilterError, match="the report can't be written"):
-        write_report(sample_report(tmp_path))
-
-
 def test_plots_of_few_records_and_zero_latencies_are_drawn() -> None:
     assert "<svg" in render_html(sample_report(results=[sample_result("real-time", [0])]))
 
@@ -165,11 +154,3 @@ def test_plots_of_few_records_and_zero_latencies_are_drawn() -> None:
 def test_the_same_results_give_the_same_page() -> None:
     report = sample_report()
     assert render_html(report) == render_html(report)
-
-
-def test_every_mode_has_a_colour_and_a_marker_of_its_own() -> None:
-    batches, others = ["micro-batch", "async-progress"], ["floor", "flink"]
-    assert list(COLOURS) == list(MARKERS) == [*batches, "continuous", "continuous-single", "real-time", *others]
-    assert [name for name in COLOURS if name in MODE_NAMES] == list(MODE_NAMES)
-    assert len(set(COLOURS.values())) == len(set(MARKERS.values())) == len(COLOURS)
-    assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in COLOURS.values())
