@@ -83,6 +83,7 @@ class Start:
         self._watch = watch
         self._segments: list[_Segment] = []
         self._generators = 0
+        self._enter: Enter
 
     def run(self) -> StartResult:
         """Runs, measures and audits; a failure is part of the result, so that the bench goes on."""

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fraud_filter.modes import MODES
-from lab.bench.names import parse_modes
 from lab.bench.results.percentiles import PERCENTILES
 from lab.bench.results.result import RateResult, StartResult
 from lab.harness.outcome import NOT_AUDITED, Audited
@@ -60,11 +59,11 @@ def figures(result: ModeResult) -> dict[str, Any]:
     and `backlog` the payments behind the newest decided one when they began. `first_output_s` is from the start of the
     filter to its first output. `distribution` has the number of decisions for each latency in whole milliseconds.
     """
-    (mode,) = parse_modes(result.mode)
+    mode = next(mode for name, mode in MODES.items() if name == result.mode)
     one = result.measured
     return {
-        "engine_guarantee": MODES[mode].engine_guarantee,
-        "delivery_guarantee": MODES[mode].delivery_guarantee,
+        "engine_guarantee": mode.engine_guarantee,
+        "delivery_guarantee": mode.delivery_guarantee,
         "measured": one.decisions if one else 0,
         **{name: one.append[name] if one else None for name in (*PERCENTILES, "max_ms")},
         "flagged": result.flagged,

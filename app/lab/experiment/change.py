@@ -44,10 +44,6 @@ class Change:
     settings: Mapping[str, Any] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
 
-    def apply(self, settings: Settings) -> Settings:
-        """The settings with the change made."""
-        return settings.model_copy(update=dict(self.settings))
-
     @property
     def checkpoints(self) -> Path | None:
         """The directory that is to take checkpoints; None: the usual one."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,8 +19,9 @@ from lab.bench.stage import open_stage
 from lab.bench.start import Start
 from lab.experiment.change import Change
 from lab.experiment.rule_files import check_sizes, write_rules
-from lab.experiment.scraper import Scraper, free_port
+from lab.experiment.scraper import Scraper
 from lab.harness.embedded_stack import EmbeddedStack, Say
+from lab.harness.own_env import free_ports
 from lab.harness.processes import Child
 
 #: Settings by which the audit decides what is expected.
@@ -68,7 +69,8 @@ def run_experiment(
 
 def _try(stack: EmbeddedStack, plan: BenchPlan, mode: ModeName, change: Change, name: str, number: int) -> Trial:
     """The change with its own plan, in round `number`, under a `name` that topics can have."""
-    port, sized = free_port(), _sized(stack, change, f"rules-{name}-{number}")
+    (port,) = free_ports(["metrics"]).values()
+    sized = _sized(stack, change, f"rules-{name}-{number}")
     with _checkpoints(change) as folder, Scraper(port) as scraper:
         contender = _changed(mode, change, port, folder)
 
@@ -91,23 +93,19 @@ def _deciding(settings: Settings, change: Change) -> Settings:
     return settings.model_copy(update=given)
 
 
-@contextmanager
-def _checkpoints(change: Change) -> Iterator[Path | None]:
+def _checkpoints(change: Change) -> AbstractContextManager[str | None]:
     """A directory where the change wants the checkpoint to lie, for one start."""
     if change.checkpoints is None:
-        yield None
-        return
-    with TemporaryDirectory(prefix="fraud-filter-", dir=change.checkpoints, ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+        return nullcontext()
+    return TemporaryDirectory(prefix="fraud-filter-", dir=change.checkpoints, ignore_cleanup_errors=True)
 
 
-def _changed(mode: ModeName, change: Change, port: int, checkpoints: Path | None) -> Contender:
+def _changed(mode: ModeName, change: Change, port: int, checkpoints: str | None) -> Contender:
     base = REGISTRY[mode]
 
     def program(launch: Launch) -> Child:
-        settings = launch.stack.settings
-        served = {"metrics_port": port, **{name: getattr(settings, name) for name in _DECIDES}}
-        own = replace(launch.stack, settings=change.apply(settings)).with_settings(served)
-        return base.program(replace(launch, stack=own, checkpoints=checkpoints))
+        decides = {name: getattr(launch.stack.settings, name) for name in _DECIDES}
+        own = launch.stack.with_settings({**change.settings, **decides, "metrics_port": port})
+        return base.program(replace(launch, stack=own, checkpoints=Path(checkpoints) if checkpoints else None))
 
     return replace(base, program=program)

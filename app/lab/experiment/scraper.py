@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from contextlib import suppress
 
 import requests
@@ -27,9 +26,3 @@ class Scraper(Periodic):
         """Reads the page."""
         with suppress(requests.RequestException):  # it starts, stops, or serves none
             self.scrapes += local_http.get(self._url, _TIMEOUT_S).ok
-
-
-def free_port() -> int:
-    """A port of this machine that nothing listens on at the moment."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
