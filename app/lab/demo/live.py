@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from functools import partial
+from typing import Literal
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -14,7 +16,6 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
-from typing_extensions import Self
 
 from fraud_filter.pages.numbers import format_number
 from fraud_filter.pages.palette import COLOURS
@@ -70,44 +71,30 @@ class ModeStatus:
         self.enter("failed" if result.problem else "done", detail=result.problem or summary)
 
 
-class View(Protocol):
-    """Shows the modes from entry to exit. Numbers change at any time; states are announced."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def announce(self, status: ModeStatus) -> None:
-        """Says that `status` has entered a new state."""
+#: Told that a mode has entered a new state.
+Announce = Callable[[ModeStatus], None]
 
 
-def open_view(console: Console, plan: BenchPlan, statuses: Sequence[ModeStatus]) -> View:
-    """The live table on a terminal, else lines (a log file, a continuous integration run)."""
-    return LiveView(console, plan, statuses) if console.is_terminal else LineView(console)
+@contextmanager
+def open_view(console: Console, plan: BenchPlan, statuses: Sequence[ModeStatus]) -> Iterator[Announce]:
+    """The live table on a terminal, drawn four times a second; else lines (a log file, continuous integration)."""
+    if not console.is_terminal:
+        yield partial(_print_line, console)
+        return
+    with Live(console=console, get_renderable=LiveTable(console, plan, statuses).render, refresh_per_second=4) as live:
+        yield lambda _: live.refresh()  # the table shows all states anyway
 
 
-class LineView:
-    """One plain line for each change of state."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def announce(self, status: ModeStatus) -> None:
-        """Prints the new state."""
-        length = f" {status.total_s:g} s" if status.total_s else ""
-        detail = f": {status.detail}" if status.detail else ""
-        line = f"{time.strftime('%H:%M:%S')} {status.mode}: {status.state}{length}{detail}"
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+def _print_line(console: Console, status: ModeStatus) -> None:
+    """One plain line for a change of state."""
+    length = f" {status.total_s:g} s" if status.total_s else ""
+    detail = f": {status.detail}" if status.detail else ""
+    line = f"{time.strftime('%H:%M:%S')} {status.mode}: {status.state}{length}{detail}"
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-class LiveView:
-    """A table of all modes, drawn four times a second."""
+class LiveTable:
+    """A table of all modes. Their numbers change at any time."""
 
     def __init__(self, console: Console, plan: BenchPlan, statuses: Sequence[ModeStatus]) -> None:
         self._console = console
@@ -115,18 +102,6 @@ class LiveView:
         self._statuses = statuses
         self._started = time.monotonic()
         self._spinner = Spinner("dots")
-        self._live = Live(console=console, get_renderable=self.render, refresh_per_second=4)
-
-    def __enter__(self) -> Self:
-        self._live.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._live.__exit__(None, None, None)
-
-    def announce(self, status: ModeStatus) -> None:  # noqa: ARG002
-        """Draws at once; the table shows all states anyway."""
-        self._live.refresh()
 
     def render(self) -> RenderableType:
         """The table as it stands now."""

@@ -16,7 +16,7 @@ from fraud_filter.errors import FraudFilterError
 from fraud_filter.modes import KNOBS
 from lab.bench.plan import BenchPlan
 from lab.bench.start import Start
-from lab.demo.live import ModeStatus, View, open_view
+from lab.demo.live import Announce, ModeStatus, open_view
 from lab.demo.report import DemoReport
 from lab.demo.result import ModeResult
 from lab.demo.watch import watched
@@ -69,16 +69,16 @@ def run_demo(plan: BenchPlan, settings: Settings, console: Console) -> DemoRepor
 def _run_modes(stack: EmbeddedStack, plan: BenchPlan, console: Console) -> Iterator[ModeResult]:
     statuses = [ModeStatus(mode) for mode in plan.contenders]
     quiet = replace(stack, say=lambda _: None)  # the view tells all
-    with open_view(console, plan, statuses) as view:
+    with open_view(console, plan, statuses) as announce:
         for status in statuses:
-            result = _run_mode(quiet, plan, status, view)
+            result = _run_mode(quiet, plan, status, announce)
             status.finish(result)
-            view.announce(status)
+            announce(status)
             yield result
 
 
-def _run_mode(stack: EmbeddedStack, plan: BenchPlan, status: ModeStatus, view: View) -> ModeResult:
-    start = Start(stack, plan, status.mode, 1, watch=partial(watched, status, view))
+def _run_mode(stack: EmbeddedStack, plan: BenchPlan, status: ModeStatus, announce: Announce) -> ModeResult:
+    start = Start(stack, plan, status.mode, 1, watch=partial(watched, status, announce))
     result = ModeResult(start.run())
     if result.start.error is not None:
         return result

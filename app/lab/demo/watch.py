@@ -13,14 +13,14 @@ from fraud_filter.kafka.input_topic import InputTopic, open_input, records_betwe
 from fraud_filter.probe.probe import Probe
 from lab.bench.launch import Enter, Phase
 from lab.bench.results.percentiles import grouped_percentile
-from lab.demo.live import ModeStatus, View
+from lab.demo.live import Announce, ModeStatus
 from lab.harness.periodic import Periodic
 
 _EVERY_S = 1.0
 
 
 @contextmanager
-def watched(status: ModeStatus, view: View, settings: Settings) -> Iterator[Enter]:
+def watched(status: ModeStatus, announce: Announce, settings: Settings) -> Iterator[Enter]:
     """Keeps the status of a mode up to date and shows it, while the mode runs on the topics of the settings.
 
     Raises:
@@ -32,7 +32,7 @@ def watched(status: ModeStatus, view: View, settings: Settings) -> Iterator[Ente
             if phase == "measuring":
                 observer.begin()
             status.enter(phase, seconds)
-            view.announce(status)
+            announce(status)
 
         yield enter
 

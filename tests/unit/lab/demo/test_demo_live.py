@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from demo_sample import failed, sample_plan, sample_result, sample_results
-from lab.demo.live import LineView, LiveView, ModeStatus, histogram, histogram_axis, open_view
+from lab.demo.live import LiveTable, ModeStatus, histogram, histogram_axis, open_view
 from lab.demo.table import result_table
 
 
@@ -34,7 +34,7 @@ def sample_statuses() -> list[ModeStatus]:
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_live_table_fits_and_cuts_nothing(width: int) -> None:
     to = console(width)
-    to.print(LiveView(to, sample_plan(), sample_statuses()).render())
+    to.print(LiveTable(to, sample_plan(), sample_statuses()).render())
     shown = printed(to)
     assert "…" not in shown
     assert max(map(len, shown.splitlines())) <= width
@@ -64,14 +64,12 @@ def test_a_failed_mode_has_dashes_in_the_final_table() -> None:
 def test_without_a_terminal_each_state_is_a_line() -> None:
     to = console(80, terminal=False)
     status = ModeStatus("continuous")
-    view = open_view(to, sample_plan(), [status])
-    assert isinstance(view, LineView)
-    with view:
+    with open_view(to, sample_plan(), [status]) as announce:
         status.enter("measuring", 30)
-        view.announce(status)
+        announce(status)
         for result in (failed("[red] the filter ended " + "x" * 80), sample_result("continuous", [2, 2, 2, 9])):
             status.finish(result)
-            view.announce(status)
+            announce(status)
     first, second, third = printed(to).splitlines()
     assert first.endswith("continuous: measuring 30 s")
     assert second.endswith("continuous: failed: [red] the filter ended " + "x" * 80)
@@ -80,9 +78,8 @@ def test_without_a_terminal_each_state_is_a_line() -> None:
 
 def test_on_a_terminal_the_table_is_live() -> None:
     to = console(100)
-    view = open_view(to, sample_plan(), sample_statuses())
-    with view:
-        view.announce(sample_statuses()[0])
+    with open_view(to, sample_plan(), sample_statuses()) as announce:
+        announce(sample_statuses()[0])
     assert "measuring 12/30 s" in printed(to)
 
 
