@@ -43,17 +43,17 @@ _FRAUD = {
 
 @dataclass(frozen=True)
 class BlockLists:
-    """The ids of the rules file's block lists; a kind of fraud whose list is empty is not made."""
+    """The ids of the rules file's block lists in UTF-8; a kind of fraud whose list is empty is not made."""
 
-    payments: tuple[str, ...] = ()
-    cards: tuple[str, ...] = ()
+    payments: tuple[bytes, ...] = ()
+    cards: tuple[bytes, ...] = ()
 
     @classmethod
     def of(cls, rules: RuleSet) -> BlockLists:
         """Collects the lists on `payment_id` and `card_id`."""
         return cls(
-            payments=tuple(id_ for rule in rules.rules if rule.column == "payment_id" for id_ in rule.ids),
-            cards=tuple(id_ for rule in rules.rules if rule.column == "card_id" for id_ in rule.ids),
+            payments=tuple(id_.encode() for rule in rules.rules if rule.column == "payment_id" for id_ in rule.ids),
+            cards=tuple(id_.encode() for rule in rules.rules if rule.column == "card_id" for id_ in rule.ids),
         )
 
 

@@ -93,8 +93,6 @@ class MadePayments:
         self.seed = seed
         self._shares = shares or Shares()
         self._blocked = blocked or BlockLists()
-        self._blocked_payments = [id_.encode() for id_ in self._blocked.payments]
-        self._blocked_cards = [id_.encode() for id_ in self._blocked.cards]
         self._malformer = Malformer(schema, frozenset(FIELDS))
         self._population = build_population(seed)
 
@@ -133,10 +131,10 @@ class MadePayments:
         created = np.datetime_as_string(draw.created_ms.astype("datetime64[ms]"), unit="ms").astype(bytes).tolist()
         cards = [people.cards[card] for card in draw.card.tolist()]
         for index in np.flatnonzero(draw.blocked_card >= 0).tolist():
-            cards[index] = self._blocked_cards[draw.blocked_card[index]]
+            cards[index] = self._blocked.cards[draw.blocked_card[index]]
         payments = [b"pay-%016x" % number for number in draw.number.tolist()]
         for index in np.flatnonzero(draw.blocked_payment >= 0).tolist():
-            payments[index] = self._blocked_payments[draw.blocked_payment[index]]
+            payments[index] = self._blocked.payments[draw.blocked_payment[index]]
         merchants = [people.merchants[merchant] for merchant in draw.merchant.tolist()]
         homes = [people.countries[country] for country in people.card_country[draw.card].tolist()]
         values: list[bytes | None] = [

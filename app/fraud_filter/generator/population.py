@@ -137,9 +137,5 @@ def _merchants(seed: int) -> tuple[bytes, ...]:
                     "merchant_category": category.name,
                     "country": country,
                 }
-                members.append(_json_members(fields))
+                members.append(json.dumps(fields, ensure_ascii=False, separators=(",", ":"))[1:-1].encode())
     return tuple(members)
-
-
-def _json_members(fields: dict[str, str]) -> bytes:
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))[1:-1].encode()

@@ -18,11 +18,9 @@ from fraud_filter.errors import UsageError
 from fraud_filter.generator.mapping import shipped_mappings
 from fraud_filter.generator.pace import Steady
 from fraud_filter.generator.replay import Replay
-from fraud_filter.home import HOME
 from fraud_filter.schema import load_schema
+from replay_files import DATA, SCHEMA, sent, write_csv
 
-DATA = Path(__file__).parents[2] / "data"
-SCHEMA = load_schema(HOME / "app/payment.ddl")
 PAYMENT = {
     "payment_id": "p1",
     "card_id": "c1",
@@ -36,17 +34,8 @@ PAYMENT = {
 }
 
 
-def _sent(replay: Replay) -> list[dict[str, Any]]:
-    return [json.loads(value or b"") for batch in replay.batches(0) for value in batch.values]
-
-
 def _due_s(replay: Replay) -> list[float]:
     return [due for batch in replay.batches(0) for due in batch.due_s.tolist()]
-
-
-def _csv(path: Path, *lines: str) -> Path:
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
 
 
 # -- the data sets
@@ -54,7 +43,7 @@ def _csv(path: Path, *lines: str) -> Path:
 
 def test_paysim() -> None:
     replay = Replay(DATA / "paysim.csv", SCHEMA, mapping="paysim")
-    payments = _sent(replay)
+    payments = sent(replay)
     assert len(payments) == 24
     assert payments[0] == {
         "payment_id": "paysim-1",
@@ -76,7 +65,7 @@ def test_paysim() -> None:
 
 def test_sparkov() -> None:
     replay = Replay(DATA / "sparkov.csv", SCHEMA, mapping="sparkov", speed=10)
-    payments = _sent(replay)
+    payments = sent(replay)
     assert len(payments) == 20
     assert payments[1] == {
         "payment_id": "61fbaa7b988f5e8828226f9c24617bfa",
@@ -122,14 +111,14 @@ def _as(kind: str, directory: Path) -> Path:
 
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl", "ndjson", "json", "parquet"])
 def test_a_file_with_the_fields_of_a_payment_needs_no_mapping(kind: str, tmp_path: Path) -> None:
-    payments = _sent(Replay(_as(kind, tmp_path), SCHEMA))
+    payments = sent(Replay(_as(kind, tmp_path), SCHEMA))
     assert payments == [PAYMENT, PAYMENT | {"payment_id": "p2", "merchant": None}]
 
 
 def test_columns_that_are_no_fields_are_left_out(tmp_path: Path) -> None:
     file = tmp_path / "more.jsonl"
     file.write_text(json.dumps(PAYMENT | {"is_fraud": 1}))
-    assert _sent(Replay(file, SCHEMA)) == [PAYMENT]
+    assert sent(Replay(file, SCHEMA)) == [PAYMENT]
 
 
 # -- pace
@@ -138,7 +127,9 @@ def test_columns_that_are_no_fields_are_left_out(tmp_path: Path) -> None:
 def _times(path: Path, *seconds: int | None) -> Path:
     start = datetime(2026, 3, 1, 12)
     stamps = ["" if second is None else (start + timedelta(seconds=second)).isoformat() for second in seconds]
-    return _csv(path, "payment_id,card_id,amount,currency,country,created_at", *(f"p,c,1,EUR,DE,{at}" for at in stamps))
+    return write_csv(
+        path, "payment_id,card_id,amount,currency,country,created_at", *(f"p,c,1,EUR,DE,{at}" for at in stamps)
+    )
 
 
 def test_recorded_pace_and_multiples_of_it(tmp_path: Path) -> None:
@@ -190,12 +181,12 @@ def _refusal(file: Path, **arguments: Any) -> str:
 def test_unusable_files_are_refused(tmp_path: Path) -> None:
     missing = tmp_path / "missing.csv"
     assert f"{missing} can't be read" in _refusal(missing)
-    other = _csv(tmp_path / "payments.xls", "x")
+    other = write_csv(tmp_path / "payments.xls", "x")
     assert "its name must end with .csv, .jsonl" in _refusal(other)
     for kind in ("parquet", "jsonl", "csv.gz"):
-        damaged = _csv(tmp_path / f"damaged.{kind}", "this is not it")
+        damaged = write_csv(tmp_path / f"damaged.{kind}", "this is not it")
         assert f"{damaged} can't be read" in _refusal(damaged)
-    assert "can't be read" in _refusal(_csv(tmp_path / "uneven.csv", "a,b", "1,2", "1,2,3"), mapping="paysim")
+    assert "can't be read" in _refusal(write_csv(tmp_path / "uneven.csv", "a,b", "1,2", "1,2,3"), mapping="paysim")
     (tmp_path / "empty.csv").touch()
     assert "can't be read" in _refusal(tmp_path / "empty.csv")
 
@@ -216,9 +207,9 @@ def test_a_speed_that_is_none_is_refused() -> None:
 def test_payments_without_a_time_need_a_rate(tmp_path: Path) -> None:
     ddl = tmp_path / "payment.ddl"
     ddl.write_text("amount DOUBLE NOT NULL")
-    file = _csv(tmp_path / "file.csv", "amount", "1", "2")
+    file = write_csv(tmp_path / "file.csv", "amount", "1", "2")
     with pytest.raises(UsageError, match="no recorded pace; give --rate"):
         Replay(file, load_schema(ddl))
     replay = Replay(file, load_schema(ddl), pace=Steady(10))
-    assert _sent(replay) == [{"amount": 1}, {"amount": 2}]
+    assert sent(replay) == [{"amount": 1}, {"amount": 2}]
     assert [key for batch in replay.batches(0) for key in batch.keys] == [None, None]

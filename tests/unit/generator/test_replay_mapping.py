@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,30 +9,18 @@ import pytest
 
 from fraud_filter.errors import UsageError
 from fraud_filter.generator.replay import Replay
-from fraud_filter.home import HOME
 from fraud_filter.schema import load_schema
-
-PAYSIM = Path(__file__).parents[2] / "data/paysim.csv"
-SCHEMA = load_schema(HOME / "app/payment.ddl")
-
-
-def _csv(path: Path, *lines: str) -> Path:
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
-
-
-def _sent(replay: Replay) -> list[dict[str, Any]]:
-    return [json.loads(value or b"") for batch in replay.batches(0) for value in batch.values]
+from replay_files import DATA, SCHEMA, sent, write_csv
 
 
 def _mapped(tmp_path: Path, field: str, how: str, header: str, *cells: str) -> list[Any]:
     """What `field` becomes when it is mapped like this; the other fields are constants."""
-    file = _csv(tmp_path / "file.csv", header, *cells)
+    file = write_csv(tmp_path / "file.csv", header, *cells)
     mapping = tmp_path / "mapping.yml"
     constants = dict.fromkeys(SCHEMA.required, "{constant: 1}") | {"created_at": '{constant: "2026-01-01"}'}
     fields = constants | {field: how}
     mapping.write_text("fields:\n" + "\n".join(f"  {name}: {value}" for name, value in fields.items()))
-    return [payment[field] for payment in _sent(Replay(file, SCHEMA, mapping=str(mapping)))]
+    return [payment[field] for payment in sent(Replay(file, SCHEMA, mapping=str(mapping)))]
 
 
 def test_numbers_that_json_does_not_know_become_null(tmp_path: Path) -> None:
@@ -74,8 +61,8 @@ def test_types_follow_the_payment_schema(tmp_path: Path) -> None:
     )
     row = {"n": "7", "d": "1.25", "b": "true", "day": "2026-03-01", "at": "2026-03-01T10:00:00Z", "s": "x"}
     row["wall"] = "2026-03-01 09:00:00"
-    file = _csv(tmp_path / "file.csv", ",".join(row), ",".join(row.values()))
-    [payment] = _sent(Replay(file, load_schema(ddl)))
+    file = write_csv(tmp_path / "file.csv", ",".join(row), ",".join(row.values()))
+    [payment] = sent(Replay(file, load_schema(ddl)))
     assert payment == {
         "n": 7, "d": 1.25, "b": True, "day": "2026-03-01", "at": "2026-03-01T10:00:00.000Z",
         "wall": "2026-03-01T09:00:00.000", "s": "x",
@@ -84,7 +71,7 @@ def test_types_follow_the_payment_schema(tmp_path: Path) -> None:
 
 def _refused(mapping: str) -> str:
     with pytest.raises(UsageError) as refused:
-        Replay(PAYSIM, SCHEMA, mapping=mapping)
+        Replay(DATA / "paysim.csv", SCHEMA, mapping=mapping)
     return str(refused.value)
 
 

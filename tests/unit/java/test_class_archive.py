@@ -43,7 +43,3 @@ def test_a_java_that_fails_is_logged_and_no_error(
     assert "event=class_archive_failed reason=" in caplog.text
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert class_archive.find() is None
-
-
-def test_the_options_name_the_archive() -> None:
-    assert class_archive.java_options(Path("/a.jsa")).split()[0] == "-XX:SharedArchiveFile=/a.jsa"
