@@ -2,6 +2,7 @@
 
 For each type there are two readers that must agree: a quick one for what Python's `json` gives for ordinary records,
 which raises `UnusualError` whenever it is in doubt, and the thorough one for `json_reader` tokens, which decides.
+Neither is given null.
 
 Values: STRING str, BOOLEAN bool, whole numbers int, DOUBLE and FLOAT float, DECIMAL Decimal with the type's scale,
 TIMESTAMP int microseconds since 1970 in UTC, DATE int days since 1970.
@@ -25,20 +26,8 @@ from fraud_filter.oracle.json_reader import Token, replace_surrogates, written
 from fraud_filter.oracle.times import SECOND_US, date_days, timestamp_us
 from fraud_filter.schema import ENDLESS_EXPONENT, LONGEST_DECIMAL, Field
 
-_INT_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
-_ARROW = {
-    "STRING": pa.string(),
-    "BOOLEAN": pa.bool_(),
-    "TINYINT": pa.int8(),
-    "SMALLINT": pa.int16(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "FLOAT": pa.float64(),  # Spark compares a FLOAT with a number as DOUBLE
-    "DOUBLE": pa.float64(),
-    "TIMESTAMP": pa.timestamp("us"),
-    "TIMESTAMP_NTZ": pa.timestamp("us"),
-    "DATE": pa.date32(),
-}
+#: Bits of the whole-number types.
+WHOLE = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _INFINITE = float("inf")
 #: Spellings that Spark takes for a float, in quotes; json_reader lets the same ones through without quotes.
 _NON_NUMBERS = {
@@ -66,7 +55,7 @@ class WrongTypeError(ValueError):
 
 @dataclass(frozen=True)
 class FieldReader:
-    """How one field is read. `quick` takes a value of Python's `json`, `thorough` a token that is not null."""
+    """How one field is read. `quick` takes a value of Python's `json`, `thorough` a token."""
 
     field: Field
     quick: Quick
@@ -86,47 +75,25 @@ def field_reader(field: Field) -> FieldReader:
         quick: Quick = partial(_quick_decimal, precision, scale)
         # as wide as possible: DuckDB then multiplies without overflow, as Spark does by widening the type
         return FieldReader(field, quick, partial(_decimal, precision, scale), pa.decimal128(38, scale))
-    if field.type not in _ARROW:
+    if field.type not in _TYPES:
         raise UsageError(
             f"setting payment_schema: the audit can't check the field {field.name!r} of type {field.type}; it knows "
-            f"{', '.join(_ARROW)} and DECIMAL"
+            f"{', '.join(_TYPES)} and DECIMAL"
         )
-    quick, thorough = _readers(field.type)
-    return FieldReader(field, quick, thorough, _ARROW[field.type])
+    return FieldReader(field, *_TYPES[field.type])
 
 
-def _readers(kind: str) -> tuple[Quick, Thorough]:
-    if kind in _INT_BITS:
-        return partial(_quick_int, 2 ** (_INT_BITS[kind] - 1)), partial(_int, _INT_BITS[kind])
-    readers: dict[str, tuple[Quick, Thorough]] = {
-        "STRING": (_quick_string, _string),
-        "BOOLEAN": (_quick_boolean, _boolean),
-        "DOUBLE": (_quick_double, _double),
-        "FLOAT": (lambda value: _to_float32(_quick_double(value)), lambda token: _to_float32(_double(token))),
-        "TIMESTAMP": (_quick_timestamp, _timestamp),
-        "TIMESTAMP_NTZ": (partial(_quick_time, partial(timestamp_us, zoned=False)), _timestamp_ntz),
-        "DATE": (partial(_quick_time, date_days), _date),
-    }
-    return readers[kind]
+# -- quick readers
 
 
-# -- quick readers: None stays None
-
-
-def _quick_string(value: Any) -> Any:
-    if value is None or type(value) is str:
+def _quick_same(kind: type, value: Any) -> Any:
+    if type(value) is kind:
         return value
     raise UnusualError
 
 
-def _quick_boolean(value: Any) -> Any:
-    if value is None or type(value) is bool:
-        return value
-    raise UnusualError
-
-
-def _quick_double(value: Any) -> Any:
-    if type(value) is float or value is None:
+def _quick_double(value: Any) -> float:
+    if type(value) is float:
         return value
     if (type(value) is int and -(2**53) < value < 2**53) or type(value) is Decimal:
         return float(value)
@@ -134,29 +101,21 @@ def _quick_double(value: Any) -> Any:
 
 
 def _quick_int(limit: int, value: Any) -> Any:
-    if value is None or (type(value) is int and -limit <= value < limit):
+    if type(value) is int and -limit <= value < limit:
         return value
     raise UnusualError
 
 
 def _quick_decimal(precision: int, scale: int, value: Any) -> Any:
-    if value is None:
-        return None
     if type(value) is int or (type(value) is Decimal and abs(value.adjusted()) < _LARGE_EXPONENT):
         return _rounded(Decimal(value), precision, scale)
     raise UnusualError
 
 
-def _quick_time(read: Callable[[str], int], value: Any) -> Any:
-    if value is None:
-        return None
+def _quick_time(read: Callable[[str], int], value: Any) -> int:
     if type(value) is str:
         return read(value)
     raise UnusualError
-
-
-def _quick_timestamp(value: Any) -> Any:
-    return _quick_time(timestamp_us, value)
 
 
 # -- thorough readers
@@ -221,23 +180,32 @@ def _timestamp(token: Token) -> int:
     return (int(token.text) * SECOND_US + 2**63) % 2**64 - 2**63  # Spark multiplies without a check
 
 
-def _timestamp_ntz(token: Token) -> int:
+def _time(read: Callable[[str], int], token: Token) -> int:
     if token.kind != "string":
         raise WrongTypeError
-    return timestamp_us(token.text, zoned=False)
+    return read(token.text)
 
 
-def _date(token: Token) -> int:
-    if token.kind != "string":
-        raise WrongTypeError
-    return date_days(token.text)
-
-
-def _to_float32(number: float | None) -> float | None:
-    if number is None:
-        return None
+def _to_float32(number: float) -> float:
     try:
         nearest: float = struct.unpack("f", struct.pack("f", number))[0]
     except OverflowError:
         return _INFINITE if number > 0 else -_INFINITE
     return nearest
+
+
+_local_us = partial(timestamp_us, zoned=False)
+_TYPES: dict[str, tuple[Quick, Thorough, Any]] = {
+    "STRING": (partial(_quick_same, str), _string, pa.string()),
+    "BOOLEAN": (partial(_quick_same, bool), _boolean, pa.bool_()),
+    **{
+        name: (partial(_quick_int, 2 ** (bits - 1)), partial(_int, bits), pa.type_for_alias(f"int{bits}"))
+        for name, bits in WHOLE.items()
+    },
+    # Spark compares a FLOAT with a number as DOUBLE
+    "FLOAT": (lambda value: _to_float32(_quick_double(value)), lambda token: _to_float32(_double(token)), pa.float64()),
+    "DOUBLE": (_quick_double, _double, pa.float64()),
+    "TIMESTAMP": (partial(_quick_time, timestamp_us), _timestamp, pa.timestamp("us")),
+    "TIMESTAMP_NTZ": (partial(_quick_time, _local_us), partial(_time, _local_us), pa.timestamp("us")),
+    "DATE": (partial(_quick_time, date_days), partial(_time, date_days), pa.date32()),
+}

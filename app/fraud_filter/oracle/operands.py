@@ -7,10 +7,9 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
+from fraud_filter.oracle.fields import WHOLE
 from fraud_filter.oracle.times import DAY_US, date_days, timestamp_us
 
-#: Bits of the whole-number types.
-WHOLE = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 TIMES = ("TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPTZ", "TIMESTAMPLTZ")
 _FAMILIES = {
     **dict.fromkeys((*WHOLE, "FLOAT", "DOUBLE", "DECIMAL"), "number"),

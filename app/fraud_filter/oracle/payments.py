@@ -115,7 +115,7 @@ class PaymentReader:
         if type(document) is not dict:
             raise UnusualError
         get = document.get
-        return [read(get(name)) for name, read in self._quick]
+        return [None if (given := get(name)) is None else read(given) for name, read in self._quick]
 
     def _convert(self, members: list[tuple[str, Token]]) -> list[Any]:
         fields: list[Any] = [None] * len(self.readers)

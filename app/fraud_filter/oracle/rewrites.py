@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlglot import exp
 
+from fraud_filter.oracle.fields import WHOLE
 from fraud_filter.oracle.operands import (
     TIMES,
-    WHOLE,
     UntranslatableError,
     duckdb,
     family,
