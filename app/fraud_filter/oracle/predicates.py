@@ -63,11 +63,16 @@ class Predicates:
 
     def _evaluate(self, columns: list[tuple[Any, ...]]) -> Any:
         arrays = [pa.array(column, type=field.type) for column, field in zip(columns, self._arrow, strict=True)]
-        self._database.register(TABLE, pa.Table.from_arrays(arrays, schema=self._arrow))
         try:
-            return np.column_stack(list(self._database.execute(self._query).fetchnumpy().values()))
+            return np.column_stack(self._select(self._query, pa.Table.from_arrays(arrays, schema=self._arrow)))
         except duckdb.Error as error:
-            raise FraudFilterError(f"the audit can't evaluate the rules: {str(error).splitlines()[0]}") from None
+            raise FraudFilterError(f"the audit can't evaluate the rules: {_first_line(error)}") from None
+
+    def _select(self, query: str, payments: pa.Table) -> list[Any]:
+        """The columns of a query over a table of payments."""
+        self._database.register(TABLE, payments)
+        try:
+            return list(self._database.execute(query).fetchnumpy().values())
         finally:
             self._database.unregister(TABLE)
 
@@ -89,18 +94,11 @@ class Predicates:
             return f"false AS r{at}"
         try:
             condition = to_duckdb(rule.when, schema)
-            self._try(condition)
+            # DuckDB's own refusals should come before the first payment is read
+            self._select(f"SELECT ({condition})::BOOLEAN FROM {TABLE}", self._arrow.empty_table())  # noqa: S608
         except (UntranslatableError, duckdb.Error) as error:
             raise rules.refuse(rule, f"the audit can't evaluate {rule.when!r}: {_first_line(error)}") from None
         return f"coalesce(({condition})::BOOLEAN, false) AS r{at}"
-
-    def _try(self, condition: str) -> None:
-        """DuckDB's own refusals should come before the first payment is read."""
-        self._database.register(TABLE, self._arrow.empty_table())
-        try:
-            self._database.execute(f"SELECT ({condition})::BOOLEAN FROM {TABLE}").fetchall()  # noqa: S608
-        finally:
-            self._database.unregister(TABLE)
 
 
 def _first_line(error: Exception) -> str:

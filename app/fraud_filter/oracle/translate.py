@@ -22,20 +22,19 @@ from fraud_filter.schema import PaymentSchema
 #: Name of the table of payments in the translated predicate.
 TABLE = "payments"
 
-#: Same meaning in both, as sqlglot writes it.
-_SAME = (
-    *(exp.Paren, exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Is, exp.Var, exp.Interval),
-    *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between),
-    *(exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least, exp.Div, exp.IsNan, exp.Escape),
-    *(exp.Upper, exp.Lower, exp.Length, exp.Trim, exp.StartsWith, exp.EndsWith, exp.Contains),
-    *(exp.Replace, exp.Reverse, exp.Pad, exp.TsOrDsToDate, exp.Date, exp.DateDiff),
-    *(exp.Hour, exp.Minute, exp.Second, exp.Day, exp.DayOfMonth, exp.DayOfYear, exp.Month, exp.Quarter, exp.Year),
-    *(exp.WeekOfYear,),
-)
 #: Spark casts what these compare in ways of its own, so the operands must be of one kind.
 _ALIKE = (
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In),
     *(exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least),
+)
+#: Same meaning in both, as sqlglot writes it.
+_SAME = (
+    *(exp.Paren, exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Is, exp.Var, exp.Interval),
+    *(*_ALIKE, exp.Div, exp.IsNan, exp.Escape),
+    *(exp.Upper, exp.Lower, exp.Length, exp.Trim, exp.StartsWith, exp.EndsWith, exp.Contains),
+    *(exp.Replace, exp.Reverse, exp.Pad, exp.TsOrDsToDate, exp.Date, exp.DateDiff),
+    *(exp.Hour, exp.Minute, exp.Second, exp.Day, exp.DayOfMonth, exp.DayOfYear, exp.Month, exp.Quarter, exp.Year),
+    *(exp.WeekOfYear,),
 )
 
 
@@ -52,8 +51,10 @@ def to_duckdb(predicate: str, schema: PaymentSchema) -> str:
     Raises:
         UntranslatableError: it does not parse, or has a part on which DuckDB is not known to agree with Spark.
     """
-    columns = {field.name.lower(): field.type.replace("TIMESTAMP_NTZ", "TIMESTAMP") for field in schema.fields}
-    columns = {name: kind.replace("TIMESTAMP", "TIMESTAMPNTZ") for name, kind in columns.items()}
+    columns = {
+        field.name.lower(): field.type.replace("TIMESTAMP_NTZ", "TIMESTAMP").replace("TIMESTAMP", "TIMESTAMPNTZ")
+        for field in schema.fields
+    }
     try:
         parsed: Any = sqlglot.parse_one(predicate, dialect=_SparkFour)
         _check_columns(parsed, columns)

@@ -23,7 +23,6 @@ class PartRefusedError(ValueError):
     def __init__(self, node: Node, reason: str) -> None:
         super().__init__(reason)
         self.at = node.at
-        self.kind = node.kind
 
 
 def check_bounds(tree: Node, record_bytes: int) -> Bound:

@@ -184,20 +184,20 @@ def _first_line(error: Exception) -> str:
 
 
 def _parse_reason(message: str) -> str:
-    first = _ERROR_CLASS.sub("", message.strip()).splitlines()
     position = re.search(r"== SQL \(line (\d+), position (\d+)\)|\(line (\d+), pos (\d+)\)", message)
     where = ""
     if position:  # the second form counts columns from 0
         line, column = (position[1], position[2]) if position[1] else (position[3], str(int(position[4]) + 1))
         where = f"line {line}, column {column}: "
-    reason = re.sub(r"\s*SQLSTATE: \w+.*$", "", first[0])
-    return f"{where}not a Spark SQL predicate: {reason}"
+    return f"{where}not a Spark SQL predicate: {_bare(message)}"
 
 
 def _analysis_reason(when: str, error: Any) -> str:
-    message = _ERROR_CLASS.sub("", str(error).strip()).splitlines()[0]
-    reason = re.sub(r"\s*SQLSTATE: \w+.*$", "", message)
-    contexts = error.getQueryContext()
-    if not contexts:
-        return f"{reason} in {when!r}"
-    return f"{place(when, contexts[0].startIndex())}: {reason}"
+    contexts, reason = error.getQueryContext(), _bare(str(error))
+    return f"{place(when, contexts[0].startIndex())}: {reason}" if contexts else f"{reason} in {when!r}"
+
+
+def _bare(message: str) -> str:
+    """The first line, without the class of the error and its SQLSTATE."""
+    first = _ERROR_CLASS.sub("", message.strip()).splitlines()[0]
+    return re.sub(r"\s*SQLSTATE: \w+.*$", "", first)

@@ -12,6 +12,7 @@ import re
 import sys
 import warnings
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 #: Python's own parser of patterns; its syntax tree is the same in all versions, its place is not.
@@ -108,10 +109,7 @@ def _begins_at_start(tree: Any) -> bool:
 
 
 def _sequence(tree: Any, length: int) -> _Ways:
-    found = _NOTHING
-    for operation, argument in tree:
-        found = found.then(_one(str(operation), argument, length))
-    return found
+    return reduce(_Ways.then, (_one(str(operation), argument, length) for operation, argument in tree), _NOTHING)
 
 
 def _one(operation: str, argument: Any, length: int) -> _Ways:
@@ -123,11 +121,7 @@ def _one(operation: str, argument: Any, length: int) -> _Ways:
             raise PatternError("it has flags inside; give them at its beginning, as in (?i)abc")
         return _sequence(tree, length)
     if operation == "BRANCH":
-        branches = [_sequence(tree, length) for tree in argument[1]]
-        found = branches[0]
-        for branch in branches[1:]:
-            found = found.beside(branch)
-        return found
+        return reduce(_Ways.beside, (_sequence(tree, length) for tree in argument[1]))
     if operation in _REPEATS:
         return _repeated(argument, length)
     raise PatternError(f"{operation.lower().replace('_', ' ')} is a part whose ways can't be counted")
