@@ -1,4 +1,4 @@
-"""Every mode against the real broker: what arrives, what does not, with which headers, and over a restart."""
+"""Every mode against the real broker: what arrives, what does not, with which headers, a silent stop, a restart."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import get_args
 
 import pytest
 
+from faults import events, said_while_stopping
 from fraud_filter.audit.run import audit
 from fraud_filter.config import ModeName
 from running import Stage, payment, wait_until
@@ -33,6 +34,8 @@ def test_each_record_goes_where_it_belongs(stage: Stage, mode: str) -> None:
             "all flagged and rejected records are written", program,
         )  # fmt: skip
         assert program.stop(30) == 0, program.tail()
+        assert said_while_stopping(program) == []
+        assert events(program, "stopped")
     written = stage.written()
     assert sorted(record.key.decode() for record in written[stage.flagged]) == sorted(flagged)
     assert {record.key.decode(): record.value for record in written[stage.rejected]} == MALFORMED

@@ -5,10 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-import pytest
 import requests
 
-from lab.harness.processes import Child
 from running import Stage, free_ports, wait_until
 
 
@@ -20,30 +18,19 @@ def _jobs(page: str) -> list[Any]:
     return []
 
 
-@pytest.fixture
-def page(stage: Stage) -> Any:
+def test_no_link_ends_a_job_or_counts_the_heap(stage: Stage) -> None:
+    """All threads stop while the heap is counted."""
     (port,) = free_ports(1)
+    url = f"http://127.0.0.1:{port}"
     # The job of an epoch lasts as long as the query.
     with stage.run(mode="continuous", ui_port=str(port)) as program:
-        yield f"http://127.0.0.1:{port}", program
-
-
-@pytest.mark.parametrize("link", ["jobs/job/kill", "stages/stage/kill"])
-def test_no_link_ends_a_job(page: tuple[str, Child], link: str) -> None:
-    url, program = page
-    wait_until(lambda: bool(_jobs(url)), "a job runs", program)
-    (job,) = _jobs(url)
-    number = job["jobId"] if "job/" in link else job["stageIds"][0]
-    for method in ("GET", "POST"):
-        requests.request(method, f"{url}/{link}/?id={number}", timeout=5, allow_redirects=False)
-    # A job that was asked to end is no longer there, or says so, when the next request is answered.
-    for _ in range(20):
-        assert [each["status"] for each in _jobs(url)] == ["RUNNING"]
-
-
-def test_no_link_counts_the_heap(page: tuple[str, Child]) -> None:
-    """All threads stop meanwhile."""
-    url, program = page
-    wait_until(lambda: bool(_jobs(url)), "a job runs", program)
-    answer = requests.get(f"{url}/executors/heapHistogram/?executorId=driver", timeout=20)
-    assert "java.lang.String" not in answer.text
+        wait_until(lambda: bool(_jobs(url)), "a job runs", program)
+        answer = requests.get(f"{url}/executors/heapHistogram/?executorId=driver", timeout=20)
+        assert "java.lang.String" not in answer.text
+        (job,) = _jobs(url)
+        for link, number in (("jobs/job/kill", job["jobId"]), ("stages/stage/kill", job["stageIds"][0])):
+            for method in ("GET", "POST"):
+                requests.request(method, f"{url}/{link}/?id={number}", timeout=5, allow_redirects=False)
+            # A job that was asked to end is no longer there, or says so, when the next request is answered.
+            for _ in range(20):
+                assert [each["status"] for each in _jobs(url)] == ["RUNNING"], link
