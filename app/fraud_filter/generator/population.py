@@ -128,6 +128,9 @@ def _merchants(seed: int) -> tuple[bytes, ...]:
     for country, (currency, locale, _) in COUNTRIES.items():
         fake = Faker(locale)
         fake.seed_instance(f"{seed}-{country}")
+        for provider in fake.get_providers():
+            if isinstance(getattr(provider, "cities", None), list):  # Italy's come out of a set, in no fixed order
+                provider.cities = sorted(provider.cities)
         for category in CATEGORIES:
             for _ in range(MERCHANTS):
                 name = f"ATM {fake.city()}" if category.name == CASH else fake.company()
