@@ -86,8 +86,10 @@ class Mode:
     so that what running tasks tell with their heartbeats is the progress. `skips_removed`: with failOnDataLoss off
     Spark's reader goes on after records that are gone (the one of real-time mode fails on them all the same).
     `interval` is the time between commits, `resume` how the engine begins from a checkpoint.
+    `writes_metadata`: its entries of the offset log have a metadata line.
     `operators` are the logical operators that the mode runs, None for all of them. `engine_guarantee` is the
     processing guarantee; into Kafka every mode delivers at-least-once.
+    `colour` and `marker` (a shape by matplotlib's name) show it in terminal, plots and pages.
     """
 
     name: ModeName
@@ -100,6 +102,9 @@ class Mode:
     sinks: frozenset[SinkName]
     interval: Interval
     resume: Resume
+    colour: str
+    marker: str
+    writes_metadata: bool = True
     operators: frozenset[str] | None = None
     reads_added: bool = True
     timely_commits: bool = False
@@ -141,6 +146,8 @@ MODES: dict[ModeName, Mode] = {
         Mode(
             name="micro-batch",
             idea="plan, log, run and commit one bounded batch after the other",
+            colour="#d55e00",
+            marker="s",
             interval=Interval("micro_batch_interval"),
             resume=Resume(runs_planned_again=True),
             trigger=_micro_batch,
@@ -154,6 +161,8 @@ MODES: dict[ModeName, Mode] = {
         Mode(
             name="async-progress",
             idea="micro-batches whose offset and commit logs are written off the critical path",
+            colour="#b8548f",
+            marker="D",
             interval=Interval("micro_batch_interval"),
             log_delay_s=lambda settings: settings.async_progress_interval_ms / 1000,
             resume=Resume(runs_planned_again=True, skips_numbers=True),
@@ -173,8 +182,11 @@ MODES: dict[ModeName, Mode] = {
         Mode(
             name="continuous",
             idea="one long task per Kafka partition; epochs are checkpoints, not batches",
+            colour="#0072b2",
+            marker="^",
             interval=Interval("continuous_interval", exclusive=True, advice="epochs of 1 to 10 seconds are usual"),
             resume=Resume(from_commit=True),
+            writes_metadata=False,
             trigger=lambda settings: {"continuous": settings.continuous_interval},
             timely_commits=True,
             holds_tasks=True,
@@ -194,6 +206,8 @@ MODES: dict[ModeName, Mode] = {
         Mode(
             name="real-time",
             idea="long batches through which records stream one by one",
+            colour="#009e73",
+            marker="o",
             interval=Interval(
                 "real_time_duration",
                 least_s=5,  # spark.sql.streaming.realTimeMode.minBatchDuration

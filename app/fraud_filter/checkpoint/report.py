@@ -14,6 +14,7 @@ from fraud_filter.checkpoint.contents import Broken, Contents
 from fraud_filter.checkpoint.entries import REPAIRED_CONF
 from fraud_filter.checkpoint.plan import COMMITS, OFFSETS, UnrepairableError, plan_repair
 from fraud_filter.config import ModeName
+from fraud_filter.modes import MODES
 from fraud_filter.text.console import PrintableConsole
 
 
@@ -137,13 +138,19 @@ def _written_by(contents: Contents) -> str:
     newest = contents.offsets.newest()
     if newest is None:
         return "nobody yet"
+    bare = [mode.name for mode in MODES.values() if not mode.writes_metadata]
     if not newest.metadata:
-        return "continuous"
+        return _one_of(bare)
     if json.loads(newest.metadata).get("conf") == REPAIRED_CONF:
-        return "continuous, then repaired"
+        return f"{_one_of(bare)}, then repaired"
     if newest.number > min(contents.offsets) and newest.number - 1 not in contents.offsets:
-        return "async-progress"
-    return "micro-batch, async-progress or real-time (the log does not tell)"
+        return _one_of([mode.name for mode in MODES.values() if mode.resume.skips_numbers])
+    return _one_of([mode.name for mode in MODES.values() if mode.writes_metadata])
+
+
+def _one_of(modes: list[ModeName]) -> str:
+    *others, last = modes
+    return f"{', '.join(others)} or {last} (the log does not tell)" if others else last
 
 
 def _broken(contents: Contents) -> dict[str, str]:

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fraud_filter.modes import MODES
+
 #: Okabe and Ito's palette, and never colour alone (curves and rows carry the mode's name), so that a
 #: print in grey or a colour-blind eye can tell the modes apart.
 COLOURS: Mapping[str, str] = {
-    "micro-batch": "#d55e00",
-    "async-progress": "#b8548f",
-    "continuous": "#0072b2",
+    **{mode.name: mode.colour for mode in MODES.values()},
     "continuous-single": "#3a93c8",
-    "real-time": "#009e73",
     "floor": "#5f6b76",
     "flink": "#7b5ea7",
 }
 
 #: Marker shapes by matplotlib's names.
 MARKERS: Mapping[str, str] = {
-    "micro-batch": "s",
-    "async-progress": "D",
-    "continuous": "^",
+    **{mode.name: mode.marker for mode in MODES.values()},
     "continuous-single": "<",
-    "real-time": "o",
     "floor": "v",
     "flink": "P",
 }
