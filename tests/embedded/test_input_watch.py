@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ from faults import metrics
 from fraud_filter.config import Settings, load
 from fraud_filter.kafka.client import librdkafka_config
 from fraud_filter.kafka.offsets import open_consumer
+from fraud_filter.kafka.topic_id import find_input, open_admin
 from fraud_filter.monitor import readable_ends
 from fraud_filter.monitor.input_watch import InputWatch, watch_input
 from fraud_filter.monitor.monitor import Monitor
@@ -74,6 +77,18 @@ def test_of_a_partition_without_a_leader_nothing_is_known_and_of_the_others_all_
         send(1)
         until(lambda: seen() == ({"0": 2, "1": 2, "2": 2}, 0), "all move on")
     producer.close()
+
+
+def test_a_client_whose_controller_is_killed_asks_another_broker(pair: tuple[Broker, Child]) -> None:
+    first, second = pair
+    settings = load({"kafka_bootstrap_servers": first.address})
+    client = open_admin(settings)
+    until(lambda: client.list_topics(timeout=5).controller_id == NODE, "a broker tells of the second as controller", 60)
+    client.create_topics([NewTopic("payments", 1, replica_assignment=[[1]])])["payments"].result(30)
+    until(lambda: client.list_topics(timeout=5).controller_id == NODE, "a broker tells of the second as controller", 60)
+    assert second.pid
+    os.kill(second.pid, signal.SIGKILL)
+    assert find_input(client, settings).led == [0]
 
 
 @pytest.fixture

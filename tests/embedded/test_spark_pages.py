@@ -60,7 +60,9 @@ def page(made: Path, java_home: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 @retry(retry=retry_if_exception_type(requests.RequestException), stop=stop_after_delay(60), wait=wait_fixed(0.2))
 def until_served(address: str) -> None:
-    local_http.get(address, 5)
+    """The master's server answers 404 before it has its pages."""
+    if (answer := local_http.get(address, 5)).status_code == requests.codes.not_found:
+        answer.raise_for_status()
 
 
 def status(address: str, token: str | None) -> int:

@@ -8,11 +8,16 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from fraud_filter.config import Settings, env_name
 from fraud_filter.errors import UsageError
 from fraud_filter.kafka.client import describe_login, librdkafka_config
 from fraud_filter.kafka.offsets import NoBrokerError, describe_error
+
+#: A request goes to the controller that the client knows, and a client whose controller is gone waits for it. So each
+#: try has a part of the time, and the next one a client that asks the brokers anew.
+_TRIES = 4
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,7 @@ def find_input(admin: AdminClient, settings: Settings) -> Topic:
     """
     name, timeout_s = settings.input_topic, settings.kafka_timeout_s
     try:
-        asked = admin.describe_topics(TopicCollection([name]), request_timeout=timeout_s)
-        found: Any = asked[name].result(timeout=timeout_s)
+        found = _describe(admin, settings)
     except (KafkaException, LateError) as error:
         if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise UsageError(
@@ -62,3 +66,26 @@ def find_input(admin: AdminClient, settings: Settings) -> Topic:
     partitions = sorted(found.partitions, key=lambda part: part.id)
     led = [part.id for part in partitions if part.leader]
     return Topic(str(found.topic_id) if any(bits) else "", [part.id for part in partitions], led)
+
+
+def _describe(admin: AdminClient, settings: Settings) -> Any:
+    name, timeout_s = settings.input_topic, settings.kafka_timeout_s
+    clients = [admin]
+
+    def ask() -> Any:
+        asked = clients[-1].describe_topics(TopicCollection([name]), request_timeout=timeout_s / _TRIES)
+        return asked[name].result(timeout=timeout_s)
+
+    retrying = Retrying(
+        retry=retry_if_exception(_is_unanswered),
+        stop=stop_after_delay(timeout_s),
+        wait=wait_fixed(0.1),
+        before_sleep=lambda _: clients.append(open_admin(settings)),
+        reraise=True,
+    )
+    return retrying(ask)
+
+
+def _is_unanswered(error: BaseException) -> bool:
+    unanswered = KafkaError._TIMED_OUT, KafkaError._TRANSPORT
+    return isinstance(error, KafkaException) and error.args[0].code() in unanswered

@@ -56,7 +56,10 @@ class InputWatch:
             bounds = ask_bounds(self._admin, settings, topic.led)
         except FraudFilterError as error:
             _log.warning("event=monitor_failed query=%s error=%s", settings.query_name, error)
+            self._admin = open_admin(settings)
             return None
+        if set(topic.partitions) - bounds.keys():  # librdkafka may never find a broker again that had gone
+            self._admin = open_admin(settings)
         self._tell(sorted(set(topic.partitions) - bounds.keys()))
         latest = {number: end for number, (_, end) in bounds.items()}
         return Seen(topic.id, frozenset(topic.partitions), bounds, self._ends.look(committed, latest))
