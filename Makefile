@@ -1,7 +1,7 @@
 # Entry points; `make` lists them. What they do is in fraud-filter (app/fraud_filter) and in the scripts called here.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench bench-compare bench-flink experiment transitions backlog faults soak stack up down status report logs switch audit base test test-unit test-untimed test-timed test-embedded test-integration lint fmt lock dashboards metrics doctor clean sbom scan
+.PHONY: help demo bench bench-compare bench-flink experiment transitions takeover backlog faults soak stack up down status report logs switch rollout audit base test test-unit test-untimed test-timed test-embedded test-integration fuzz lint fmt lock dashboards dashboards-drawn reference doctor clean sbom scan
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -14,7 +14,7 @@ given = $(if $(filter command,$(firstword $(origin $(1)))),--$(2) "$($(1))")
 switched = $(if $(filter command,$(firstword $(origin $(1)))),$(if $(filter 0,$($(1))),--no-$(2),--$(2)))
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(READY) ## Run every mode on an embedded Kafka and Spark, and report; MODES=continuous SECONDS=20 RATE=500 narrow it
 	$(BIN)/fraud-filter demo $(call given,MODES,modes) $(call given,SECONDS,seconds) $(call given,RATE,rate)
@@ -31,13 +31,16 @@ experiment: $(READY) ## See what a changed setting does to a mode, side by side:
 bench-flink: $(FLINK_READY) ## Install Apache Flink for make bench in a virtual environment of its own: 800 MB, Python 3.11
 
 transitions: $(READY) ## Change the mode in all 12 ways under load on an embedded stack, audit each, write transitions.json; STOP=kill ONLY=continuous:real-time BELOW=hdfs://…
-	$(BIN)/fraud-filter transitions $(call given,STOP,stop) $(call given,ONLY,only) $(call given,RATE,rate) $(call given,SECONDS,seconds) $(call given,DOCS,docs) $(call given,BELOW,below)
+	$(BIN)/fraud-filter transitions $(call given,STOP,stop) $(call given,ONLY,only) $(call given,RATE,rate) $(call given,SECONDS,seconds) $(call given,DOCS,docs) $(call given,BELOW,below) $(call given,RULES,rules)
+
+takeover: $(READY) ## Kill or change the filter under load with and without a standby, audit each, write takeover.json; MODES=continuous TRIES=3 STANDBY=with WHAT=hang,rules CARDS=100000 STACK=1
+	$(BIN)/fraud-filter takeover $(if $(STACK),--stack) $(call given,MODES,modes) $(call given,WHAT,what) $(call given,TRIES,tries) $(if $(MIXED),--mixed) $(call given,CARDS,cards) $(call given,STANDBY,standby) $(call given,RATE,rate) $(call given,SECONDS,seconds) $(call given,DOCS,docs) $(if $(ADD),--add)
 
 backlog: $(READY) ## Work off 2,000,000 payments that came in during an outage, in each mode, write backlog.json; RECORDS=100000 MODES=continuous
 	$(BIN)/fraud-filter backlog $(call given,MODES,modes) $(call given,RECORDS,records) $(call given,RATE,rate) $(call given,DOCS,docs)
 
-faults: $(READY) ## Put faults into a Compose stack of its own under load, audit each, write faults.json; ONLY=broker-kill MODES=continuous narrow it
-	$(BIN)/fraud-filter faults $(call given,ONLY,only) $(call given,MODES,modes) $(call given,RATE,rate) $(call given,SECONDS,seconds) $(call given,DOCS,docs) $(if $(ADD),--add)
+faults: $(READY) ## Inject faults into a separate, throwaway Compose stack under load, audit each, write faults.json; without and with a standby; ONLY=broker-kill MODES=continuous STANDBY=with narrow it
+	$(BIN)/fraud-filter faults $(call given,ONLY,only) $(call given,MODES,modes) $(call given,STANDBY,standby) $(call given,RATE,rate) $(call given,SECONDS,seconds) $(call given,DOCS,docs) $(if $(ADD),--add)
 
 soak: $(READY) ## Let such a stack run with random faults, look for losses and growth, write soak.json; MINUTES=60 SEED=7 MODES=continuous,real-time
 	$(BIN)/fraud-filter soak $(call given,MINUTES,minutes) $(call given,SEED,seed) $(call given,MODES,modes) $(call given,RATE,rate)
@@ -45,8 +48,8 @@ soak: $(READY) ## Let such a stack run with random faults, look for losses and g
 stack: $(READY) ## Run an embedded Kafka broker with the topics until Ctrl-C
 	$(BIN)/fraud-filter stack
 
-up: $(READY) ## Bring up the Compose stack and wait until it is healthy; WORKERS=2 TIMEOUT=600 SECURE=1 change it
-	$(BIN)/fraud-filter up $(call switched,SECURE,secure) $(call given,WORKERS,workers) $(call given,TIMEOUT,timeout)
+up: $(READY) ## Bring up the Compose stack and wait until it is healthy; WORKERS=2 TIMEOUT=600 SECURE=1 STANDBY=1 change it
+	$(BIN)/fraud-filter up $(call switched,SECURE,secure) $(call switched,STANDBY,standby) $(call given,WORKERS,workers) $(call given,TIMEOUT,timeout)
 
 down: $(READY) ## Stop the Compose stack; its data stays
 	$(BIN)/fraud-filter down
@@ -60,8 +63,11 @@ report: $(READY) ## Write report.html, plots of the last minutes from Prometheus
 logs: ## Follow the logs of the stack
 	docker compose logs --follow --tail 50
 
-switch: $(READY) ## Move the running filter to another mode: MODE=real-time
-	$(BIN)/fraud-filter switch "$(MODE)"
+switch: $(READY) ## Move the running filter to another mode: MODE=real-time; NOW=1 with a standby: not at its next commit
+	$(BIN)/fraud-filter switch "$(MODE)" $(if $(NOW),--now)
+
+rollout: $(READY) ## Replace the running filter by what .env, conf and the code say now, with a standby without an outage; NOW=1: not at its next commit
+	$(BIN)/fraud-filter rollout $(if $(NOW),--now)
 
 audit: $(READY) ## Compare what the stack wrote with what it should have written
 	$(BIN)/fraud-filter audit
@@ -69,16 +75,17 @@ audit: $(READY) ## Compare what the stack wrote with what it should have written
 base: ## Make the images' base image again from Debian's packages
 	app/base --make
 
-# Several at a time, each with a broker and a Spark of its own: most tests wait more than they work.
-SIDE_BY_SIDE := --dist worksteal --numprocesses
-# Tests that judge times: fewer at a time, and one that took too long beside another has to hold alone.
+# Several at a time, each with a broker and a Spark of its own: most tests wait more than they work. Those of a file stay
+# together, as they share what it starts, and begin in the order of tests/embedded/conftest.py.
+SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder --numprocesses
+# Tests that judge times wait more than others do; one that took too long beside another has to hold alone.
 TIMED = $(BIN)/pytest tests/embedded -m timed $(SIDE_BY_SIDE) 2 || $(BIN)/pytest tests/embedded -m timed --last-failed
 
 test: $(READY) ## Run all tests; each part runs though an earlier one failed
 	@$(MAKE) --keep-going --no-print-directory --jobs=1 test-untimed test-timed test-integration
 
 test-untimed: $(READY) ## Run the tests without Docker that judge no times
-	$(BIN)/pytest tests/unit tests/embedded -m "not timed" $(SIDE_BY_SIDE) 3
+	$(BIN)/pytest tests/embedded tests/unit -m "not timed" $(SIDE_BY_SIDE) 3
 
 test-timed: $(READY) ## Run the tests that judge times
 	$(TIMED)
@@ -90,6 +97,9 @@ test-embedded: $(READY) ## Run the tests on a real Kafka and a real Spark
 	$(BIN)/pytest tests/embedded -m "not timed" $(SIDE_BY_SIDE) 3
 	$(TIMED)
 
+fuzz: $(READY) ## Draw rules, records and predicates ten times as often as make test does; TIMES=100
+	$(BIN)/pytest tests/embedded -k "fuzzed or syntax_spark" --fuzz-times "$(or $(TIMES),10)" --timeout 7200
+
 test-integration: $(READY) ## Run the tests on the Compose stack; needs a Docker Engine
 	$(BIN)/pytest tests/integration
 
@@ -100,11 +110,14 @@ fmt: $(READY) ## Format the code and mend what can be mended
 	$(BIN)/ruff check --fix --exit-zero --quiet
 	$(BIN)/ruff format
 
-dashboards: $(READY) ## Write Grafana's dashboards again from monitoring/grafana/boards; needs Python 3.11
+dashboards: $(READY) ## Write Grafana's dashboards again from monitoring/grafana/boards
 	$(BIN)/python monitoring/grafana/boards monitoring/grafana/dashboards
 
-metrics: $(READY) ## Write the tables of docs/metrics.md again from the catalogue of metrics
-	$(BIN)/python -m fraud_filter.metrics.document
+dashboards-drawn: ## Draw the dashboards as PNG files from Prometheus' answers, with Grafana's UI library; PROMETHEUS=URL MINUTES=15 OUTPUT=DIR; needs Node.js and Chromium
+	@monitoring/grafana/draw/run $(call given,PROMETHEUS,prometheus) $(call given,MINUTES,minutes) --output "$(abspath $(or $(OUTPUT),dashboards))"
+
+reference: $(READY) ## Write the tables of docs/metrics.md and docs/settings.md again from the code
+	$(BIN)/python -m fraud_filter.reference
 
 lock: $(READY) ## Pin Python packages and jars again, with checksums
 	app/lock
@@ -119,8 +132,8 @@ doctor: ## Say what this machine has and what it lacks
 	@app/doctor
 
 clean: ## Remove the stack with its data, the virtual environment, caches and reports
-	@! docker info >/dev/null 2>&1 || [ ! -e .env ] || docker compose --profile grafana down --volumes --remove-orphans
-	rm -rf .venv .venv-flink .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist sbom spark-warehouse demo-report.html demo-report.json report.html transitions.json backlog.json bench-report.html bench-report.json bench-*.png experiment.json faults.json soak.json
+	@! docker info >/dev/null 2>&1 || [ ! -e .env ] || docker compose --profile grafana --profile standby down --volumes --remove-orphans
+	rm -rf .venv .venv-flink monitoring/grafana/draw/node_modules dashboards .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist sbom spark-warehouse demo-report.html demo-report.json report.html transitions.json takeover.json backlog.json bench-report.html bench-report.json bench-*.png experiment.json faults.json soak.json
 	find app tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(READY): requirements.lock app/bootstrap

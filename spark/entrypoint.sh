@@ -11,6 +11,8 @@ umask 077
 cp /etc/spark/spark-defaults.conf "$settings"
 # Task slots that the driver asks for; without a limit it takes all that there are, and waits for none of them.
 [ -z "${SPARK_CORES_MAX:-}" ] || add spark.cores.max "$SPARK_CORES_MAX"
+# The master gives an application as few workers as can hold it: a worker has memory for one executor alone.
+[ "${STANDBY:-0}" = 0 ] || add spark.deploy.spreadOutApps false
 [ -z "${SPARK_SECRET_FILE:-}" ] || SPARK_SECRET=$(<"$SPARK_SECRET_FILE")
 [ -z "${SPARK_SECRET:-}" ] || add spark.authenticate.secret "$SPARK_SECRET"
 if [ -n "${SPARK_SECRET_FILE:-}" ]; then

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import site
 import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,10 @@ os.environ["FRAUD_ENV_FILE"] = os.devnull
 # A shell without job control starts what it puts into the background with SIGINT ignored, and so would be every program
 # that a test starts and interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fuzz-times", type=int, default=1, help="draw so many times as much in test_fuzzed_*")
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +45,39 @@ def promtool() -> str:
     if found.returncode:
         pytest.skip(found.stderr.strip())
     return found.stdout.strip()
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    from fraud_filter.home import HOME
+
+    words = ("-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder))
+    subprocess.run([sys.executable, *words], cwd=HOME, check=True, capture_output=True, timeout=120)
+    [built] = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`fraud-filter WORDS` in a directory, of the wheel in an environment that lends our own's other packages."""
+    from fraud_filter.java.runtime import require_java
+
+    venv = tmp_path_factory.mktemp("venv")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True, timeout=120)
+    uv = Path(sys.executable).with_name("uv")
+    words = ("pip", "install", "--quiet", "--offline", "--no-deps", "--python", str(venv / "bin/python"), str(wheel))
+    subprocess.run([uv, *words], check=True, timeout=120)
+    [packages] = venv.glob("lib/python*/site-packages")
+    # Of a folder that is lent so, Python reads no further .pth file: none leads to the checkout.
+    (packages / "lent.pth").write_text("\n".join(site.getsitepackages()))
+
+    def call(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+        own = {name: os.environ[name] for name in ("HOME", "PATH", "TMPDIR") if name in os.environ}
+        return subprocess.run(
+            [venv / "bin/fraud-filter", *words], cwd=cwd, env={**own, "JAVA_HOME": str(require_java())},
+            capture_output=True, text=True, check=False, timeout=900,
+        )  # fmt: skip
+
+    return call

@@ -4,4 +4,4 @@ What runs in production, one package for each subject; what measures and proves 
 Importing it imports no Spark.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import sqlglot
 from sqlglot import exp
 
-from fraud_filter.errors import UsageError
+from fraud_filter.config import Settings, refused
+
+_SETTING = "payment_schema"
+_EXAMPLE = "give it as `amount DOUBLE NOT NULL, merchant STRING`"
 
 #: Headers of every written record: where the payment was read, as decimal text. The timestamp is the append time
 #: of the payment on the broker's clock, in milliseconds since 1970 (LogAppendTime).
@@ -19,9 +22,21 @@ HEADER_TIMESTAMP = "source.timestamp"
 #: The id of the payment's topic, as Kafka's tools print it; not there where the brokers give none (before 2.8). A topic
 #: that was deleted and created again has the same name and offsets, and another id.
 HEADER_TOPIC_ID = "source.topic_id"
+#: What decided: the version of rules, schema and settings, as `rules/version` makes it.
+HEADER_RULES = "rules.version"
 #: Header of rejected records: why, one of the REASON_* values, the last three followed by ": " and names of fields.
 #: A record that is too large is written without key and value; where it lies is in the headers.
 HEADER_REASON = "reject.reason"
+#: Header of flagged records: names of features whose window holds as many payments as the state keeps of a key, so that
+#: earlier ones may be missing; parted by commas. There is none where no window does.
+HEADER_TRUNCATED = "features.truncated"
+
+#: Header of decisions where the rules have a model: its version.
+HEADER_MODEL = "model.version"
+#: Header of payments whose truth is known: LEGITIMATE, or a name of the fraud that it is part of. The filter never sees
+#: it; who trains a model or judges rules does.
+HEADER_LABEL = "label"
+LEGITIMATE = b"legitimate"
 
 REASON_EMPTY = "empty-record"
 REASON_MALFORMED = "malformed-json"
@@ -31,15 +46,24 @@ REASON_TRAILING = "trailing-content"
 #: An object, the payment's or one within it, has a name twice. The name is told where it is the payment's.
 REASON_DUPLICATE = "duplicate-key"
 REASON_MISSING = "missing-field"
+#: Where record_format says that each record has Schema Registry's prefix: this one has not.
+REASON_NO_SCHEMA_ID = "no-schema-id"
 REASON_WRONG_TYPE = "wrong-type"
 
+#: Schema Registry's prefix: this byte, then the schema's id in four. The id is not looked at.
+PREFIX_BEGIN, PREFIX_BYTES = b"\0", 5
+
 #: A value of a DECIMAL field has this many characters at most, and no exponent of more digits than three: Java would
-#: write out what the exponent says, a million digits take seconds. Others are of the wrong type.
+#: write out what the exponent says, a million digits take seconds. Others are of the wrong type. Spark reads text
+#: without its commas, and Java takes the digits of any script: `\d` is each of them here.
 LONGEST_DECIMAL = 1100
-ENDLESS_EXPONENT = "[eE][+-]?[0-9]{4}"
+ENDLESS_EXPONENT = r"[eE][+,-]*\d(?:,*\d){3}"
 
 #: Field of a flagged record's JSON that names the matched rules, in the order of the rules file.
 RULES_FIELD = "rules"
+#: Column of the model's score, and the digits after its point: further ones depend on the order of an addition, and so
+#: on the processor.
+SCORE, SCORE_DIGITS = "score", 6
 
 
 @dataclass(frozen=True)
@@ -58,9 +82,10 @@ class Field:
 
 @dataclass(frozen=True)
 class PaymentSchema:
-    """The fields of a payment, in the order of the file."""
+    """The fields of a payment, in the order of the file; `has_prefix`: Schema Registry's is before each record."""
 
     fields: tuple[Field, ...]
+    has_prefix: bool = False
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -83,27 +108,20 @@ def load_schema(path: Path) -> PaymentSchema:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"setting payment_schema: {path} can't be read: {error}") from None
+        raise refused(_SETTING, path, f"can't be read: {error}") from None
     try:
         table = sqlglot.parse_one(f"CREATE TABLE payment (\n{text}\n)", dialect="spark")
     except sqlglot.errors.ParseError as error:
         detail = error.errors[0]
-        raise UsageError(
-            f"setting payment_schema: {path}, line {detail['line'] - 1}, near {detail['highlight']!r}: not a Spark "
-            "DDL column list; give it as `amount DOUBLE NOT NULL, merchant STRING`"
-        ) from None
+        where = f"in line {detail['line'] - 1}, near {detail['highlight']!r}"
+        raise refused(_SETTING, path, f"is not a Spark DDL column list {where}", _EXAMPLE) from None
     except (sqlglot.errors.SqlglotError, RecursionError, IndexError):
         # an open quotation or comment, types nested too deeply; the tokenizer's own texts say nothing of the file
-        raise UsageError(
-            f"setting payment_schema: {path} is not a Spark DDL column list (a quotation or comment may be left open); "
-            "give it as `amount DOUBLE NOT NULL, merchant STRING`"
-        ) from None
+        reason = "is not a Spark DDL column list (a quotation or comment may be left open)"
+        raise refused(_SETTING, path, reason, _EXAMPLE) from None
     columns = list(table.this.expressions) if isinstance(table.this, exp.Schema) else []
     if not columns or not all(isinstance(column, exp.ColumnDef) and column.kind for column in columns):
-        raise UsageError(
-            f"setting payment_schema: {path} must hold a Spark DDL column list such as "
-            "`amount DOUBLE NOT NULL, merchant STRING`"
-        )
+        raise refused(_SETTING, path, "must hold a Spark DDL column list", _EXAMPLE)
     fields = tuple(
         Field(
             name=column.name,
@@ -118,17 +136,24 @@ def load_schema(path: Path) -> PaymentSchema:
     return PaymentSchema(fields)
 
 
+def input_schema(settings: Settings) -> PaymentSchema:
+    """The schema of the input topic's records.
+
+    Raises:
+        UsageError: as `load_schema`.
+    """
+    return replace(load_schema(settings.payment_schema), has_prefix=settings.record_format == "json-registry")
+
+
 def _check_names(path: Path, fields: tuple[Field, ...]) -> None:
     seen: set[str] = set()
     for field in fields:
         name = field.name.lower()  # Spark resolves column names without regard to case
         if name in seen:
-            raise UsageError(f"setting payment_schema: {path} names the field {field.name!r} twice")
+            raise refused(_SETTING, path, f"names the field {field.name!r} twice")
         if name == RULES_FIELD or name.startswith("_"):
-            raise UsageError(
-                f"setting payment_schema: {path}: the field name {field.name!r} is reserved (the filter adds "
-                f"{RULES_FIELD!r} to flagged payments and uses names that begin with '_' itself)"
-            )
+            why = f"the filter adds {RULES_FIELD!r} to flagged records and uses names that begin with '_' itself"
+            raise refused(_SETTING, path, f"has the field {field.name!r}, whose name is reserved ({why})")
         seen.add(name)
 
 
@@ -136,8 +161,9 @@ def _check_decimals(path: Path, name: str, kind: exp.DataType) -> None:
     """A DECIMAL within another type would be read by Spark alone, which writes out whatever an exponent says."""
     within = (part for part in kind.find_all(exp.DataType) if part is not kind)
     if any(part.is_type("decimal") for part in within):
-        raise UsageError(
-            f"setting payment_schema: {path}: the field {name!r} of type {kind.sql(dialect='spark')} has "
-            "a DECIMAL within it, where one number such as 1e999999999 stops the query; give it a field of its own, "
-            "or take DOUBLE or STRING there"
-        )
+        raise refused(
+            _SETTING, path,
+            f"has a DECIMAL within the field {name!r} of type {kind.sql(dialect='spark')}, where one number such as "
+            "1e999999999 stops the query",
+            "give it a field of its own, or take DOUBLE or STRING there",
+        )  # fmt: skip

@@ -60,8 +60,9 @@ class Feed:
             number = len(self._sent)
             known = len(self._producer.partitions_for(self._stage.input))  # new ones show after a second
             partition = number // 2 % min(self.partitions, known)
-            value = payment(f"p{number}", 6000 if number % 2 else 6)
-            self._sent.append(self._producer.send(self._stage.input, value, key=b"card", partition=partition))
+            card = f"c{partition}"  # a partition's own, as the key of features has to be
+            value = payment(f"p{number}", 6000 if number % 2 else 6, card)
+            self._sent.append(self._producer.send(self._stage.input, value, key=card.encode(), partition=partition))
 
 
 class Decisions:
@@ -133,10 +134,18 @@ def events(program: Child, kind: str) -> list[str]:
 
 
 def said_while_stopping(program: Child) -> list[str]:
-    """All lines after `event=stopping` that are no events of the filter's own."""
+    """All lines after the last `event=stopping` that are no events of the filter's own."""
     lines = program.tail(20_000)
-    (began,) = (number for number, line in enumerate(lines) if "event=stopping " in line)
+    *_, began = (number for number, line in enumerate(lines) if "event=stopping " in line)
     return [line for line in lines[began:] if not (" level=INFO event=" in line or _LATE_EPOCH in line)]
+
+
+def kill_all(program: Child) -> None:
+    """Kills Python and Java at one moment."""
+    family = [psutil.Process(program.pid), *psutil.Process(program.pid).children(recursive=True)]
+    for act in ("suspend", "kill"):
+        for process in family:
+            getattr(process, act)()
 
 
 def suspend(java: psutil.Process) -> None:

@@ -28,9 +28,9 @@ class _Files:
     qualified: str
 
 
-def holder(name: str, location: str, directory: Path, env: dict[str, str]) -> Child:
-    """The program, not started; its log says `held`, `lost …` or why it was refused."""
-    argv = [sys.executable, __file__, name, location, str(directory / "work")]
+def holder(name: str, location: str, directory: Path, env: dict[str, str], how: str = "hold") -> Child:
+    """The program, not started; its log says `held`, `lost …` or why it was refused. As a `standby` it waits."""
+    argv = [sys.executable, __file__, name, location, str(directory / "work"), how]
     return Child(name, argv, log=directory / f"{name}.log", env={"PYTHONUNBUFFERED": "1", **env})
 
 
@@ -56,13 +56,16 @@ def worker_of(program: Child) -> psutil.Process:
     return next(child for child in psutil.Process(program.pid).children() if child.name() == "sh")
 
 
-def main(name: str, location: str, file: str) -> int:
+def main(name: str, location: str, file: str, how: str) -> int:
     settings = load({"checkpoint": location})
     lock = GroupLock(settings, "filter", "setting checkpoint")
     argv = ["sh", "-c", _WORK, "sh", name, file]
     worker = subprocess.Popen(argv, stdin=subprocess.PIPE, start_new_session=True)
+    files = cast(Any, _Files(worker.pid, location))
     try:
-        lock.hold(cast(Any, _Files(worker.pid, location)))
+        while how == "standby" and not lock.take(files):
+            time.sleep(lock.look_s)
+        lock.hold(files)
         assert worker.stdin
         worker.stdin.write(b"\n")
         worker.stdin.flush()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kafka.producer.kafka import KafkaProducer
@@ -52,6 +52,8 @@ class Outputs:
         partition: int = 0,
         timestamp_ms: int | None = None,
         topic_id: str = "",
+        version: str = "",
+        headers: Mapping[str, str] | None = None,
     ) -> list[Placed]:
         """Appends a flagged record for each payment.
 
@@ -60,12 +62,14 @@ class Outputs:
             changes: fields that differ from the payment's.
             key: that of `pay`, or another.
             timestamp_ms: another source.timestamp than the payment's, in milliseconds since 1970.
-            topic_id: of the payment's topic, for a header; "" for none.
+            topic_id: of the payment's topic, for a header; "" for none. `version`: of the rules, as well.
+            headers: further ones.
         """
         records = []
         for paid in payments:
             fields = {**json.loads(paid.value or b""), **(changes or {}), layout.RULES_FIELD: list(rules)}
-            records.append((key, json.dumps(fields).encode(), _source(paid, timestamp_ms, topic_id)))
+            more = [(name, text.encode()) for name, text in (headers or {}).items()]
+            records.append((key, json.dumps(fields).encode(), _source(paid, timestamp_ms, topic_id, version) + more))
         return self._write(self.stage.flagged, records, partition)
 
     def reject(self, payments: Iterable[Placed], reason: str = layout.REASON_MALFORMED, **other: Any) -> list[Placed]:
@@ -108,7 +112,9 @@ def latencies(payments: Sequence[Placed], decided: Sequence[Placed]) -> list[int
     return [out.timestamp_ms - paid.timestamp_ms for paid, out in zip(payments, decided, strict=True)]
 
 
-def _source(paid: Placed, timestamp_ms: int | None = None, topic_id: str = "") -> list[tuple[str, bytes]]:
+def _source(
+    paid: Placed, timestamp_ms: int | None = None, topic_id: str = "", version: str = ""
+) -> list[tuple[str, bytes]]:
     numbers = {
         layout.HEADER_PARTITION: paid.partition,
         layout.HEADER_OFFSET: paid.offset,
@@ -118,4 +124,5 @@ def _source(paid: Placed, timestamp_ms: int | None = None, topic_id: str = "") -
         (layout.HEADER_TOPIC, paid.topic.encode()),
         *((name, str(number).encode()) for name, number in numbers.items()),
         *([(layout.HEADER_TOPIC_ID, topic_id.encode())] if topic_id else []),
+        *([(layout.HEADER_RULES, version.encode())] if version else []),
     ]

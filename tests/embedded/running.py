@@ -25,9 +25,9 @@ GOOD = {
 }  # fmt: skip
 
 
-def payment(payment_id: str, amount: float) -> bytes:
+def payment(payment_id: str, amount: float, card_id: str = "c1") -> bytes:
     """A payment as it stands on the topic; 5000 and more is flagged by the shipped rules."""
-    return json.dumps({**GOOD, "payment_id": payment_id, "amount": amount}).encode()
+    return json.dumps({**GOOD, "payment_id": payment_id, "amount": amount, "card_id": card_id}).encode()
 
 
 def create_topic(admin: Any, name: str = "topic", *, partitions: int = 2, **config: str) -> str:
@@ -54,6 +54,7 @@ class Stage:
         """Environment of a program that works on this stage."""
         return {
             "KAFKA_BOOTSTRAP_SERVERS": self.address,
+            "FRAUD_MODE": "micro-batch",
             "SPARK_MASTER": "local[4]",
             "FRAUD_INPUT_TOPIC": self.input,
             "FRAUD_FLAGGED_TOPIC": self.flagged,
@@ -70,6 +71,7 @@ class Stage:
         return load(
             {
                 "kafka_bootstrap_servers": self.address,
+                "mode": "micro-batch",
                 "input_topic": self.input,
                 "flagged_topic": self.flagged,
                 "rejected_topic": self.rejected,

@@ -32,10 +32,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from fraud_filter.compose import secrets
 from fraud_filter.config import Settings, env_name
 from fraud_filter.errors import UsageError
-from fraud_filter.kafka.access import ACCESS_FILE
+from fraud_filter.kafka.access import ACCESS_FILE, load_users
+from fraud_filter.kafka.access_change import Cluster
 from fraud_filter.kafka.client import librdkafka_config
 from fraud_filter.lock.group_lock import GroupLock
 from lab.harness.workspace import Workspace
+from running import until
 from secured_broker import SecuredBroker
 
 TOPIC = "payments"
@@ -57,6 +59,13 @@ class Place:
             env={**os.environ, **named, "FRAUD_ENV_FILE": "/dev/null"},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=60,
         )  # fmt: skip
+
+    def declare(self) -> None:
+        """Leaves what the file declares, and nothing else."""
+        settings = self.broker.administrator()
+        users, cluster = load_users(settings), Cluster(settings)
+        cluster.apply(cluster.compare(users, only_declared=True), users, self.directory)
+        until(lambda: not list(cluster.compare(users, only_declared=True).lines()), "the broker knows of it")
 
     def file_without(self, user: str) -> Path:
         content = yaml.safe_load(ACCESS_FILE.read_text())
@@ -94,7 +103,7 @@ _CONNECTION = {
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, java_home: Path, kafka_jars: list[Path]) -> Iterator[Place]:
+def new(tmp_path_factory: pytest.TempPathFactory, java_home: Path, kafka_jars: list[Path]) -> Iterator[Place]:
     directory = tmp_path_factory.mktemp("access") / ".secrets"
     secrets.make(directory)
     with Workspace() as workspace:
@@ -105,6 +114,13 @@ def place(tmp_path_factory: pytest.TempPathFactory, java_home: Path, kafka_jars:
             made.result(10)
         yield place
         broker.stop()
+
+
+@pytest.fixture
+def place(new: Place) -> Place:
+    """As the file declares it."""
+    new.declare()
+    return new
 
 
 def written(settings: Settings) -> str:
@@ -118,13 +134,13 @@ def written(settings: Settings) -> str:
     return "" if said == [""] else " ".join(said)
 
 
-def test_declared_users_get_their_logins_and_rights(place: Place) -> None:
-    done = place.access("--only-declared")
+def test_declared_users_get_their_logins_and_rights(new: Place) -> None:
+    done = new.access("--only-declared")
     assert done.returncode == 0, done.stdout
     assert "+ kafka-generator: WRITE on topic payments\n" in done.stdout
     assert "+ kafka-generator: login with SCRAM-SHA-512\n" in done.stdout
-    assert written(place.broker.user("kafka-generator")) == ""
-    again = place.access("--only-declared")
+    assert written(new.broker.user("kafka-generator")) == ""
+    again = new.access("--only-declared")
     assert [line for line in again.stdout.splitlines() if line[0] in "+-"] == []
 
 
@@ -140,13 +156,12 @@ def test_who_is_not_declared_loses_login_and_rights(place: Place) -> None:
 
 
 def test_a_user_that_is_taken_out_of_the_file_is_out(place: Place) -> None:
-    assert place.access("--only-declared").returncode == 0
     assert written(place.broker.user("kafka-generator")) == ""
     file = place.file_without("kafka-generator")
     done = place.access("--only-declared", "--access-file", str(file))
     assert done.returncode == 0, done.stdout
     assert "uthentication failed" in written(place.broker.user("kafka-generator"))
-    assert place.access("--only-declared").returncode == 0
+    place.declare()
     assert written(place.broker.user("kafka-generator")) == ""
 
 
@@ -162,12 +177,11 @@ def test_a_connection_that_is_open_can_do_nothing_any_more(place: Place) -> None
 
     producer = Producer(librdkafka_config(place.broker.user(MALLORY), message_timeout_ms=6000))
     assert write() == ""
-    assert place.access("--only-declared").returncode == 0
+    place.declare()
     assert "authorization failed" in write().lower()
 
 
 def test_the_filter_alone_may_lock_a_checkpoint_that_is_on_no_local_disk(place: Place) -> None:
-    assert place.access("--only-declared").returncode == 0
     with subprocess.Popen(["sleep", "100"]) as java:
         files: Any = SimpleNamespace(pid=java.pid, qualified="hdfs://names:8020/checkpoint")
         with closing(GroupLock(place.broker.user("kafka-filter"), "filter", "setting checkpoint")) as lock:
@@ -180,7 +194,6 @@ def test_the_filter_alone_may_lock_a_checkpoint_that_is_on_no_local_disk(place: 
 
 
 def test_rights_of_everybody_go(place: Place) -> None:
-    assert place.access("--only-declared").returncode == 0
     assert "authorization failed" in written(place.broker.user("kafka-probe")).lower()
     place.give("User:*")
     assert written(place.broker.user("kafka-probe")) == ""
@@ -190,7 +203,6 @@ def test_rights_of_everybody_go(place: Place) -> None:
 
 
 def test_a_refusal_and_a_second_way_to_log_in_go(place: Place) -> None:
-    assert place.access("--only-declared").returncode == 0
     place.give("User:kafka-generator", AclPermissionType.DENY)
     place.add_login("kafka-generator", ScramMechanism.SCRAM_SHA_256)
     done = place.access("--only-declared")
@@ -200,7 +212,6 @@ def test_a_refusal_and_a_second_way_to_log_in_go(place: Place) -> None:
 
 
 def test_a_dry_run_shows_it_and_changes_nothing(place: Place) -> None:
-    assert place.access("--only-declared").returncode == 0
     place.add_login(MALLORY)
     place.give(f"User:{MALLORY}")
     file = place.file_without("kafka-probe")
@@ -211,7 +222,6 @@ def test_a_dry_run_shows_it_and_changes_nothing(place: Place) -> None:
     assert shown.stdout.endswith("nothing was changed\n")
     assert written(place.broker.user(MALLORY)) == ""
     assert "kafka-probe" in place.known()
-    place.access("--only-declared")
 
 
 def test_a_cluster_that_others_share_keeps_them_unless_told(place: Place) -> None:
@@ -221,7 +231,6 @@ def test_a_cluster_that_others_share_keeps_them_unless_told(place: Place) -> Non
     assert done.returncode == 0, done.stdout
     assert f"not in access.yml, and left alone: {MALLORY} (--only-declared removes them)\n" in done.stdout
     assert written(place.broker.user(MALLORY)) == ""
-    place.access("--only-declared")
 
 
 def test_an_administrator_with_a_password_does_not_lock_itself_out(place: Place) -> None:
@@ -237,7 +246,7 @@ def test_an_administrator_with_a_password_does_not_lock_itself_out(place: Place)
     for _ in range(2):
         done = place.access("--only-declared", settings=own)
         assert done.returncode == 0, done.stdout
-    place.access("--only-declared")
+    place.declare()
     refused = place.access("--only-declared", settings=own)
     assert (refused.returncode, len(refused.stdout.splitlines())) in ((1, 1), (2, 1)), refused.stdout
 
@@ -247,7 +256,6 @@ def test_an_escape_in_a_foreign_user_s_name_does_not_reach_the_terminal(place: P
     shown = place.access("--only-declared", "--dry-run")
     assert "- \\x1b]0;owned\\x07: WRITE on topic payments\n" in shown.stdout
     assert "\x1b" not in shown.stdout
-    place.access("--only-declared")
 
 
 def test_a_user_without_rights_may_not_even_look(place: Place) -> None:

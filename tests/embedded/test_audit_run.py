@@ -14,7 +14,7 @@ from fraud_filter.audit.ledger import Finding
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
 from fraud_filter.kafka.topic_id import find_input, open_admin
-from outputs import Outputs, Placed
+from outputs import Outputs, Placed, large
 from running import Stage, payment
 
 BAD = b'{"payment_id": '
@@ -66,35 +66,58 @@ def test_a_right_output_passes(outputs: Outputs, scene: Scene) -> None:
     assert result.examples == {"lost": (), "duplicated": (), "unexpected": ()}
 
 
-def test_a_lost_flagged_payment_is_found(outputs: Outputs, scene: Scene) -> None:
-    outputs.flag([scene.large])
-    outputs.reject([scene.bad])
-    result = _audit(outputs)
+#: How a flagged record may differ from what it should be, and what the audit says of it.
+WRONG: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"rules": ("invalid-amount",)}, "flagged by invalid-amount instead of large-amount"),
+    ({"rules": ("large-amount", "stolen-card")}, "flagged by large-amount, stolen-card instead of large-amount"),
+    ({"rules": ()}, "flagged by no rule instead of large-amount"),
+    ({"changes": {"amount": 6000.01}}, "written with another amount than the record's"),
+    ({"changes": {"merchant": None, "country": "FR"}}, "written with another merchant, country than the record's"),
+    ({"changes": {"created_at": "2026-03-01T12:00:00.000001Z"}}, "written with another created_at than the record's"),
+    ({"changes": {"amount": "much"}}, "flagged with a value that is not a record with rules"),
+    ({"key": b"another"}, "written with another key than the record's"),
+    ({"key": None}, "written with another key than the record's"),
+    ({"key": b""}, "written with another key than the record's"),
+)
+#: The same of a rejected one.
+WRONG_BYTES: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"value": BAD + b" "}, "value"),
+    ({"value": None}, "value"),
+    ({"key": b"another"}, "key"),
+)
+
+
+def test_all_that_is_wrong_is_found_with_its_place_and_reason(outputs: Outputs) -> None:
+    """One of each kind, in one output; `test_audit` has them one by one."""
+    unexpected = []
+    for paid, (wrong, reason) in zip(outputs.pay(*large(len(WRONG))), WRONG, strict=True):
+        outputs.flag([paid], **wrong)
+        unexpected.append(Finding(paid.partition, paid.offset, reason))
+    for paid, (wrong, name) in zip(outputs.pay(*[BAD] * len(WRONG_BYTES)), WRONG_BYTES, strict=True):
+        outputs.reject([paid], **wrong)
+        unexpected.append(Finding(paid.partition, paid.offset, f"written with another {name} than the record's"))
+    common, valid = outputs.pay(payment("p", 10), payment("p", 10))
+    outputs.flag([common])
+    unexpected += _at(common, "flagged by large-amount, but it matches no rule")
+    outputs.reject([valid], "wrong-type: amount")
+    unexpected += _at(valid, "rejected (wrong-type: amount), but it is valid")
+    for is_rejected in (False, True):
+        (foreign,) = outputs.foreign(rejected=is_rejected)
+        unexpected += _at(foreign, f"record of {foreign.topic} without readable source headers")
+    instead, late, never, bad = outputs.pay(*large(3), BAD)
+    outputs.reject([instead], "wrong-type: amount")
+    unexpected += _at(instead, "rejected (wrong-type: amount), but it is valid")
+    # As a former topic of the same name leaves it: the offset, the key and the content are right.
+    outputs.flag([late], timestamp_ms=late.timestamp_ms - 1)
+    told = f"decided with source.timestamp {late.timestamp_ms - 1}, but the record's is {late.timestamp_ms}"
+    unexpected += _at(late, told)
+    lost = [finding for paid in (instead, late, never) for finding in _at(paid, "should be flagged by large-amount")]
+    lost += _at(bad, "should be rejected as malformed-json")
+    result = _audit(outputs, examples=100)
     assert not result.ok
-    assert _faults(result) == (1, 0, 0)
-    assert result.examples["lost"] == _at(scene.other, "should be flagged by large-amount")
-
-
-def test_a_lost_rejected_payment_is_found(outputs: Outputs, scene: Scene) -> None:
-    outputs.flag([scene.large, scene.other])
-    result = _audit(outputs)
-    assert not result.ok
-    assert _faults(result) == (1, 0, 0)
-    assert (result.rejected_expected, result.rejected) == (1, 0)
-    assert result.examples["lost"] == _at(scene.bad, "should be rejected as malformed-json")
-
-
-def test_copies_are_counted_and_are_no_fault(outputs: Outputs, scene: Scene) -> None:
-    outputs.flag([scene.large, scene.other, scene.large])
-    outputs.flag([scene.large], partition=1)
-    outputs.reject([scene.bad, scene.bad])
-    result = _audit(outputs)
-    assert result.ok
-    assert _faults(result) == (0, 3, 0)
-    assert (result.written, result.rejected) == (4, 1)
-    assert sorted(finding.reason for finding in result.examples["duplicated"]) == [
-        "flagged again", "flagged again", "rejected again",
-    ]  # fmt: skip
+    assert _faults(result) == (len(lost), 0, len(unexpected))
+    assert sorted(result.examples["lost"]) == sorted(lost)
+    assert sorted(result.examples["unexpected"]) == sorted(unexpected)
 
 
 def _complete(outputs: Outputs, scene: Scene) -> None:
@@ -102,78 +125,11 @@ def _complete(outputs: Outputs, scene: Scene) -> None:
     outputs.reject([scene.bad])
 
 
-def test_a_flagged_payment_that_matches_no_rule_is_unexpected(outputs: Outputs, scene: Scene) -> None:
-    _complete(outputs, scene)
-    outputs.flag([scene.common])
-    result = _audit(outputs)
-    assert not result.ok
-    assert _faults(result) == (0, 0, 1)
-    assert result.examples["unexpected"] == _at(scene.common, "flagged by large-amount, but it matches no rule")
-
-
-@pytest.mark.parametrize(
-    ("wrong", "reason"),
-    [
-        ({"rules": ("invalid-amount",)}, "flagged by invalid-amount instead of large-amount"),
-        ({"rules": ("large-amount", "stolen-card")}, "flagged by large-amount, stolen-card instead of large-amount"),
-        ({"rules": ()}, "flagged by no rule instead of large-amount"),
-        ({"changes": {"amount": 6000.01}}, "written with another amount than the payment's"),
-        ({"changes": {"merchant": None, "country": "FR"}}, "written with another merchant, country than the payment's"),
-        (
-            {"changes": {"created_at": "2026-03-01T12:00:00.000001Z"}},
-            "written with another created_at than the payment's",
-        ),
-        ({"changes": {"amount": "much"}}, "flagged with a value that is not a payment with rules"),
-        ({"key": b"another"}, "written with another key than the payment's"),
-        ({"key": None}, "written with another key than the payment's"),
-        ({"key": b""}, "written with another key than the payment's"),
-    ],
-)  # fmt: skip
-def test_a_flagged_record_with_other_content_is_unexpected(
-    outputs: Outputs, scene: Scene, wrong: dict[str, Any], reason: str
-) -> None:
-    outputs.flag([scene.large], **wrong)
-    outputs.flag([scene.other])
-    outputs.reject([scene.bad])
-    result = _audit(outputs)
-    assert not result.ok
-    assert _faults(result) == (0, 0, 1)
-    assert result.examples["unexpected"] == _at(scene.large, reason)
-
-
 def test_the_same_moment_written_in_another_way_is_right(outputs: Outputs, scene: Scene) -> None:
     outputs.flag([scene.large], changes={"amount": 6e3, "created_at": "2026-03-01T12:00:00.000000Z"})
     outputs.flag([scene.other], changes={"created_at": "2026-03-01T13:00:00+01:00"})
     outputs.reject([scene.bad])
     assert _audit(outputs).ok
-
-
-def test_a_valid_payment_that_was_rejected_is_unexpected(outputs: Outputs, scene: Scene) -> None:
-    _complete(outputs, scene)
-    outputs.reject([scene.common], "wrong-type: amount")
-    result = _audit(outputs)
-    assert not result.ok
-    assert _faults(result) == (0, 0, 1)
-    assert result.examples["unexpected"] == _at(scene.common, "rejected (wrong-type: amount), but it is valid")
-
-
-def test_rejected_instead_of_flagged_is_lost_too(outputs: Outputs, scene: Scene) -> None:
-    outputs.flag([scene.other])
-    outputs.reject([scene.bad, scene.large])
-    assert _faults(_audit(outputs)) == (1, 0, 1)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "name"), [({"value": BAD + b" "}, "value"), ({"value": None}, "value"), ({"key": b"another"}, "key")]
-)
-def test_a_rejected_record_with_other_bytes_is_unexpected(
-    outputs: Outputs, scene: Scene, wrong: dict[str, Any], name: str
-) -> None:
-    outputs.flag([scene.large, scene.other])
-    outputs.reject([scene.bad], **wrong)
-    result = _audit(outputs)
-    assert _faults(result) == (0, 0, 1)
-    assert result.examples["unexpected"] == _at(scene.bad, f"written with another {name} than the payment's")
 
 
 def test_a_null_payment_is_rejected_as_null(outputs: Outputs) -> None:
@@ -191,33 +147,10 @@ def test_payments_without_a_key_are_written_without_one(outputs: Outputs) -> Non
     assert (result.written, result.rejected) == (1, 1)
 
 
-@pytest.mark.parametrize("rejected", [False, True])
-def test_a_record_without_headers_is_unexpected(outputs: Outputs, scene: Scene, rejected: bool) -> None:
-    _complete(outputs, scene)
-    (foreign,) = outputs.foreign(rejected=rejected)
-    result = _audit(outputs)
-    assert not result.ok
-    assert _faults(result) == (0, 0, 1)
-    reason = f"record of {foreign.topic} without readable source headers"
-    assert result.examples["unexpected"] == _at(foreign, reason)
-
-
 def test_records_of_another_topic_or_range_are_left_out(outputs: Outputs, scene: Scene) -> None:
     _complete(outputs, scene)
     outputs.flag([scene.common._replace(topic="elsewhere"), scene.common._replace(offset=99)])
     assert _faults(_audit(outputs)) == (0, 0, 0)
-
-
-def test_a_decision_with_the_time_of_another_payment_is_unexpected(outputs: Outputs, scene: Scene) -> None:
-    """As a former topic of the same name leaves it: the offset, the key and the content are right."""
-    at_ms = scene.large.timestamp_ms
-    outputs.flag([scene.large], timestamp_ms=at_ms - 1)
-    outputs.flag([scene.other])
-    outputs.reject([scene.bad])
-    result = _audit(outputs)
-    assert _faults(result) == (1, 0, 1)
-    reason = f"decided with source.timestamp {at_ms - 1}, but the payment's is {at_ms}"
-    assert result.examples["unexpected"] == _at(scene.large, reason)
 
 
 def test_decisions_of_a_former_topic_are_known_by_its_id(outputs: Outputs, scene: Scene) -> None:
@@ -278,20 +211,13 @@ def test_an_empty_range_proves_nothing(outputs: Outputs) -> None:
     assert _call(outputs.stage, "--allow-gap").returncode == 0
 
 
-def test_examples_are_limited_and_counts_are_not(outputs: Outputs) -> None:
-    outputs.pay(*(payment(f"p{number}", 6000) for number in range(20)))
-    result = _audit(outputs, examples=4)
-    assert result.lost == 20
-    assert [finding.offset for finding in result.examples["lost"]] == [0, 1, 2, 3]
-
-
 def test_one_lost_of_twenty_thousand_is_found(outputs: Outputs) -> None:
     values = [payment(f"p{number}", 6000 if number % 10 == 0 else 20) for number in range(10_000)]
     halves = [outputs.pay(*values, partition=partition) for partition in (0, 1)]
-    large = [placed for half in halves for placed in half[::10]]
-    lost = large.pop(1234)
-    outputs.flag(large[:1000])
-    outputs.flag(large[1000:], partition=1)
+    flagged = [placed for half in halves for placed in half[::10]]
+    lost = flagged.pop(1234)
+    outputs.flag(flagged[:1000])
+    outputs.flag(flagged[1000:], partition=1)
     result = _audit(outputs)
     assert (result.payments, result.expected, result.written) == (20_000, 2000, 1999)
     assert _faults(result) == (1, 0, 0)
@@ -330,7 +256,6 @@ def test_the_verb_fails_when_something_is_lost(outputs: Outputs, scene: Scene, t
     ("words", "message"),
     [
         (["--to", '{"0": 99}'], "partition 0: offsets 0 to 99 can't be audited"),
-        (["--flagged-topic", "nowhere"], "setting flagged_topic (--flagged-topic, FRAUD_FLAGGED_TOPIC): "),
         (["--json", "/nowhere/audit.json"], "argument --json: /nowhere/audit.json can't be written"),
     ],
 )  # fmt: skip

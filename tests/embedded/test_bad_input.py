@@ -31,7 +31,7 @@ def test_an_unreachable_broker(stage: Stage, verb: str) -> None:
     with socket.socket() as taken:  # bound and not listening: refuses connections
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        message = _refused(stage, verb, "--kafka-bootstrap-servers", address)
+        message = _refused(stage, verb, "--kafka-bootstrap-servers", address, "--kafka-timeout-s", "2")
     assert address in message
     assert "KAFKA_BOOTSTRAP_SERVERS" in message
 
@@ -55,8 +55,8 @@ def test_a_port_in_use(stage: Stage) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        assert f"port {port}" in _refused(stage, "run", "--ui-port", str(port))
-        assert f"port {port}" in _refused(stage, "probe", "--probe-port", str(port))
+        assert f"{port} can't be used" in _refused(stage, "run", "--ui-port", str(port))
+        assert f"port {port} of 127.0.0.1 is in use" in _refused(stage, "probe", "--probe-port", str(port))
 
 
 def test_starting_offsets_that_are_none(stage: Stage) -> None:

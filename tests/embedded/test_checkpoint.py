@@ -20,10 +20,11 @@ import pytest
 
 from dying_repairs import Careless, is_startable, open_as, require_completed_after_each_kill
 from fraud_filter.checkpoint.entries import BrokenEntryError
-from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
+from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles, GoneError
 from fraud_filter.checkpoint.kept import INPUT, Input, Loss, add_losses, read_input, read_losses, write_input
 from fraud_filter.checkpoint.reading import read_contents
 from fraud_filter.checkpoint.repair import STATE, repair
+from fraud_filter.checkpoint.report import inspect_checkpoint
 from fraud_filter.config import ModeName, load
 from fraud_filter.errors import UsageError
 from fraud_filter.lock.lock import NAME, checkpoint_lock
@@ -120,20 +121,26 @@ def test_a_newest_entry_that_a_full_disk_cut_off_is_repaired(
     assert logs(checkpoint / done.kept_aside) == before
 
 
+@pytest.fixture
+def purged(checkpoint: Path, spark: Any) -> Path:
+    """The same with its newest entries alone, as Spark keeps them."""
+    for old in ("offsets/0", "offsets/1", "offsets/2", "commits/0", "commits/1", "commits/2"):
+        open_as(CheckpointFiles, spark, str(checkpoint)).remove(old)
+    return checkpoint
+
+
 @pytest.mark.parametrize("mode", ["micro-batch", "real-time"])
-def test_a_repair_that_dies_at_any_change_is_completed_by_the_next(
-    checkpoint: Path, spark: Any, mode: ModeName
-) -> None:
-    changes = require_completed_after_each_kill(spark, str(checkpoint), mode)
+def test_a_repair_that_dies_at_any_change_is_completed_by_the_next(purged: Path, spark: Any, mode: ModeName) -> None:
+    changes = require_completed_after_each_kill(spark, str(purged), mode)
     assert changes > 8  # copies of the logs, two states, a removal, a write in steps
 
 
-@pytest.mark.parametrize("then", [None, "continuous"])
-def test_so_is_one_on_a_store_where_nothing_is_atomic(checkpoint: Path, spark: Any, then: ModeName | None) -> None:
+@pytest.mark.parametrize(("then", "step"), [(None, 1), ("continuous", 3)])
+def test_so_is_one_on_a_store_where_nothing_is_atomic(
+    purged: Path, spark: Any, then: ModeName | None, step: int
+) -> None:
     """An object store copies and removes file by file, and has no rename; on this one even files are torn."""
-    for old in ("offsets/0", "offsets/1", "offsets/2", "commits/0", "commits/1", "commits/2"):
-        open_as(CheckpointFiles, spark, str(checkpoint)).remove(old)
-    assert require_completed_after_each_kill(spark, str(checkpoint), "micro-batch", then, Careless) > 25
+    assert require_completed_after_each_kill(spark, str(purged), "micro-batch", then, Careless, step) > 25
 
 
 def test_a_file_on_a_local_disk_is_replaced_and_never_away(tmp_path: Path, opened: Opener) -> None:
@@ -151,10 +158,10 @@ def test_a_file_on_a_local_disk_is_replaced_and_never_away(tmp_path: Path, opene
 
     with ThreadPoolExecutor(1) as beside:
         beside.submit(look)
-        for number in range(60):
+        for number in range(30):
             files.write("log/7", str(number).encode())
         stop.set()
-    assert files.read("log/7") == b"59"
+    assert files.read("log/7") == b"29"
     assert missing == []
 
 
@@ -177,6 +184,26 @@ def test_inspect_and_repair_on_the_command_line(checkpoint: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "real-time mode can start from it now; the old logs are in" in done.stdout
     assert "nothing to repair" in call("repair", checkpoint, "--to", "real-time").stdout
+
+
+class Purged(CheckpointFiles):
+    """Those of a running query, which removes its oldest entries in the moment in which one is read."""
+
+    purges = 1
+
+    def read(self, path: str) -> bytes:
+        if self.purges and path == "commits/1":
+            self.purges -= 1
+            for log in ("offsets", "commits"):
+                self.remove(f"{log}/1")
+        return super().read(path)
+
+
+def test_a_checkpoint_is_inspected_while_its_query_removes_entries(checkpoint: Path, spark: Any) -> None:
+    found = inspect_checkpoint(open_as(Purged, spark, str(checkpoint)), 0)
+    assert (found.written_by, found.newest_entry, found.newest_commit) == ("continuous", 4, 3)
+    with pytest.raises(GoneError, match="commits/1"):
+        open_as(CheckpointFiles, spark, str(checkpoint)).read("commits/1")
 
 
 def test_a_repair_and_a_filter_keep_each_other_out(checkpoint: Path) -> None:
@@ -239,7 +266,7 @@ def test_what_is_kept_beside_the_logs(tmp_path: Path, opened: Opener) -> None:
         write_input(files, kept)
         assert read_input(files) == kept
     (tmp_path / INPUT).write_text("{")
-    with pytest.raises(UsageError, match=r"fraud-filter/input\.json can't be read; put back a copy of it"):
+    with pytest.raises(UsageError, match=r"fraud-filter/input\.json' can't be read; put back a copy of it"):
         read_input(files)
 
 

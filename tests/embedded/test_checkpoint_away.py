@@ -8,9 +8,9 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
-
 from faults import Decisions, Feed, events, java_of
+from filter_under_load import require_features, rules_with_features
+from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
 from lab.harness.processes import Child
 from running import Stage, free_ports, wait_until
@@ -53,8 +53,13 @@ def has_waited(program: Child) -> bool:
 
 
 def require_all(
-    stage: Stage, program: Child, feed: Feed, decisions: Decisions, begin: dict[int, int] | None = None
-) -> None:
+    stage: Stage,
+    program: Child,
+    feed: Feed,
+    decisions: Decisions,
+    begin: dict[int, int] | None = None,
+    rules: Path | None = None,
+) -> AuditResult:
     """Stops feed and filter; nothing may be lost from `begin` on."""
     ends = decisions.ends()
     wait_until(lambda: decisions.fresh(ends), "fresh decisions", program)
@@ -63,8 +68,9 @@ def require_all(
     wait_until(lambda: decisions.fresh(ends), "all decided", program)
     decisions.close()
     assert program.stop(30) == 0, program.tail()
-    result = audit(stage.settings(), start=begin)
+    result = audit(stage.settings().model_copy(update={"rules": rules} if rules else {}), start=begin)
     assert (result.lost, result.unexpected) == (0, 0), result
+    return result
 
 
 def test_a_disk_that_is_full_at_a_restart_is_waited_for(stage: Stage) -> None:
@@ -87,12 +93,26 @@ def test_a_disk_that_is_full_at_a_restart_is_waited_for(stage: Stage) -> None:
         require_all(stage, program, feed, decisions)
 
 
-@pytest.mark.parametrize("mode", ["continuous", "real-time"])
-def test_a_checkpoint_that_is_not_there_at_a_restart_is_no_new_one(stage: Stage, mode: str) -> None:
+def test_a_disk_that_fills_up_under_a_state_costs_no_feature(stage: Stage) -> None:
+    """The state of features is written to the checkpoint at each batch end."""
+    rules = rules_with_features(stage)
+    own = {"mode": "real-time", "real_time_duration": "5 seconds", "rules": str(rules), "max_restarts": "100"}
+    with run_on_a_small_disk(stage, **own, **QUICK) as program, Feed(stage) as feed:
+        decisions = Decisions(stage)
+        wait_until(lambda: decisions.fresh({0: 5, 1: 5}), "decisions", program, 240)
+        disk = Path(f"/proc/{program.pid}/root{stage.directory}/checkpoint")
+        wait_until(lambda: len(list(disk.glob("commits/[0-9]*"))) > 1, "two commits", program, 240)
+        fill(disk)
+        wait_until(lambda: bool(events(program, "restarting")), "a restart", program, 240)
+        (disk / "filler").unlink()
+        require_features(require_all(stage, program, feed, decisions, rules=rules))
+
+
+def test_a_checkpoint_that_is_not_there_at_a_restart_is_no_new_one(stage: Stage) -> None:
     """As of a volume that is not mounted: the query would begin at the latest offsets once more."""
     (port,) = free_ports(1)
     checkpoint, away = stage.directory / "checkpoint", stage.directory / "away"
-    start = {"mode": mode, "metrics_port": str(port), "starting_offsets": "latest"}
+    start = {"mode": "real-time", "metrics_port": str(port), "starting_offsets": "latest"}
     with stage.run(**start, **QUICK) as program, Feed(stage) as feed:
         decisions = Decisions(stage)
         wait_until(lambda: len(decisions.newest()) == 2, "decisions", program)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from contextlib import closing
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.structs import TopicPartition
 
 from faults import Decisions, Feed, events, java_of, said_while_stopping
-from fraud_filter.config import ModeName
 from lab.harness.processes import Child
 from running import Stage, payment, wait_until
 
-MODES = get_args(ModeName)
 #: So short that a stop always meets the end of an epoch.
 EPOCHS = {"continuous_interval": "100 milliseconds"}
 
@@ -26,21 +24,10 @@ def stop(program: Child) -> None:
     assert events(program, "stopped")
 
 
-def test_a_stop_at_rest_is_silent_at_an_epoch_s_end(stage: Stage) -> None:
-    """That of each mode as it is shipped is looked at in `test_modes_run`."""
-    stage.send((f"c{n}", payment(f"p{n}", 6000)) for n in range(20))
-    with stage.run(mode="continuous", **EPOCHS) as program, closing(Decisions(stage)) as decisions:
-        ends = {number: end - 1 for number, end in decisions.ends().items()}
-        wait_until(lambda: decisions.fresh(ends), "all are decided", program)
-        stop(program)
-
-
-@pytest.mark.parametrize(
-    ("mode", "settings"), [*((mode, {}) for mode in MODES), ("continuous", EPOCHS)], ids=[*MODES, "epoch's end"]
-)
-def test_a_stop_under_load_is_silent(stage: Stage, mode: str, settings: dict[str, str]) -> None:
+def test_a_stop_under_load_is_silent_at_an_epoch_s_end(stage: Stage) -> None:
+    """That of each mode as it is shipped, at rest and under load, is looked at in `test_modes_run`."""
     with (
-        stage.run(mode=mode, **settings) as program,
+        stage.run(mode="continuous", **EPOCHS) as program,
         closing(Decisions(stage)) as decisions,
         Feed(stage, rate=400) as feed,
     ):
@@ -53,9 +40,9 @@ def test_a_stop_under_load_is_silent(stage: Stage, mode: str, settings: dict[str
 
 @pytest.mark.parametrize("mode", ["continuous", "real-time"])
 def test_a_task_that_fails_is_told_and_the_stop_after_it_is_silent(stage: Stage, admin: Any, mode: str) -> None:
-    """Its output topic takes no record any more, for a while."""
+    """Its output topic takes no record any more, for a while. The stop is one at rest, and meets an epoch's end."""
     resource = (ConfigResourceType.TOPIC, stage.flagged)
-    with stage.run(mode=mode, restart_backoff_s="0.2") as program, closing(Decisions(stage)) as decisions:
+    with stage.run(mode=mode, restart_backoff_s="0.2", **EPOCHS) as program, closing(Decisions(stage)) as decisions:
         stage.send([("card", payment("first", 6000))])
         wait_until(lambda: bool(decisions.newest()), "the query decides", program)
         admin.alter_configs([ConfigResource(*resource, configs={"max.message.bytes": "10"})])

@@ -163,7 +163,7 @@ def test_what_a_broker_never_confirms_counts_as_failed(broker: Broker, topics: T
 
 def test_replay_keeps_the_recorded_pace(broker: Broker, topics: TopicMaker) -> None:
     settings = _settings(broker, topics("payments", partitions=1))
-    source = Replay(DATA / "sparkov.csv", load_schema(HOME / "app/payment.ddl"), mapping="sparkov", speed=200)
+    source = Replay(DATA / "sparkov.csv", load_schema(HOME / "app/payment.ddl"), select="sparkov", speed=200)
     report = Sender(settings, source).run()
     assert (report.sent, report.delivered, report.flagged, report.seed) == (20, 20, None, None)
     records = _read(broker, settings.input_topic)
@@ -231,7 +231,7 @@ def test_a_missing_topic_is_named(broker: Broker) -> None:
     ran = _call("--kafka-bootstrap-servers", broker.address, "--input-topic", "nowhere")
     assert ran.returncode == 2
     assert ran.stderr == (
-        f"fraud-filter: setting input_topic (FRAUD_INPUT_TOPIC): 'nowhere' does not exist at {broker.address}; "
-        "create it with `fraud-filter topics`\n"
+        "fraud-filter: setting input_topic (--input-topic, FRAUD_INPUT_TOPIC): 'nowhere' does not exist at "
+        f"{broker.address!r}; create it with `fraud-filter topics` or name another\n"
     )
     assert "Traceback" not in ran.stderr

@@ -20,7 +20,7 @@ from running import until
 
 #: The shortest that brokers take by default.
 LOCK_S = 6
-Start = Callable[[str], Child]
+Start = Callable[..., Child]
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def start(broker: Broker, tmp_path: Path) -> Iterator[Start]:
     with ExitStack() as ending:
         workers: list[psutil.Process] = []
 
-        def begin(name: str) -> Child:
-            program = holder(name, location, tmp_path, env).start()
+        def begin(name: str, how: str = "hold") -> Child:
+            program = holder(name, location, tmp_path, env, how).start()
             ending.callback(program.stop, 5)
             until(lambda: not program.is_alive or bool(psutil.Process(program.pid).children()), f"worker of {name}")
             with suppress(StopIteration, psutil.NoSuchProcess):
@@ -89,6 +89,24 @@ def test_after_a_kill_its_worker_ends_before_the_next_begins(start: Start, tmp_p
     await_held(second)
     until(lambda: turns(tmp_path)[-1] == "second", "its work")
     require_a_gap(tmp_path)
+
+
+def test_of_two_standbys_one_holds_it_when_the_holder_is_killed(start: Start, tmp_path: Path) -> None:
+    first = start("first")
+    await_held(first)
+    standbys = [start(name, "standby") for name in ("second", "third")]
+    time.sleep(LOCK_S)  # longer than it holds without a word of the brokers
+    assert turns(tmp_path) == ["first"]
+    os.kill(first.pid or 0, signal.SIGKILL)
+    began = time.monotonic()
+    until(lambda: len(turns(tmp_path)) == 2, "the work of one of them", LOCK_S + 20)
+    print(f"measured takeover by a standby: {time.monotonic() - began:.1f} s")  # noqa: T201
+    (held,) = [program for program in standbys if "held" in said(program)]
+    assert turns(tmp_path) == ["first", held.name]
+    (other,) = [program for program in standbys if program is not held]
+    assert held.stop(5) == 0
+    await_held(other)
+    until(lambda: turns(tmp_path)[-1] == other.name, "the work of the other")
 
 
 def test_a_program_that_is_stopped_has_lost_it_when_it_goes_on(start: Start, tmp_path: Path) -> None:

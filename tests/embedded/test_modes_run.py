@@ -1,16 +1,29 @@
-"""Every mode against the real broker: what arrives, what does not, with which headers, a silent stop, a restart."""
+"""Every mode against the real broker: what arrives, with which headers, what it serves, silent stops, a restart."""
 
 from __future__ import annotations
 
 import json
+import time
+from contextlib import closing
 from typing import get_args
 
 import pytest
 
-from faults import events, said_while_stopping
+from faults import Decisions, Feed, events, said_while_stopping
 from fraud_filter.audit.run import audit
 from fraud_filter.config import ModeName
-from running import Stage, payment, wait_until
+from fraud_filter.metrics.catalogue import (
+    CATALOGUE,
+    CERTIFICATE_EXPIRY,
+    MODEL,
+    VELOCITY_COMMIT,
+    VELOCITY_DISK,
+    VELOCITY_KEYS,
+    VELOCITY_MEMORY,
+)
+from lab.harness.processes import Child
+from metrics_page import Page
+from running import Stage, free_ports, payment, until, wait_until
 
 MODES = get_args(ModeName)
 MALFORMED = {"bad-1": b"no json", "bad-2": b'{"payment_id": "x"}', "bad-3": b"\xff\x00", "bad-4": None}
@@ -20,10 +33,55 @@ REASONS = {
     "bad-3": "malformed-json",
     "bad-4": "empty-record",
 }
+#: Batches of real-time mode that end within the test.
+SHORT = "10 seconds"
+Places = list[tuple[int, int]]
+
+
+def send(stage: Stage, first: int, count: int) -> Places:
+    """Payments, every second one to be flagged."""
+    numbers = range(first, first + count)
+    return stage.send((f"c{n % 7}", payment(f"p{n}", 6000 if n % 2 else 6)) for n in numbers)
+
+
+def stop(program: Child) -> None:
+    """It says nothing but that; whatever Spark logs of the tasks that it kills is no news."""
+    assert program.stop(30) == 0, program.tail()
+    assert said_while_stopping(program) == []
+    assert events(program, "stopped")
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_each_record_goes_where_it_belongs(stage: Stage, mode: str) -> None:
+def test_all_is_decided_and_served_over_a_stop_at_rest_a_restart_and_a_stop_under_load(
+    stage: Stage, mode: ModeName
+) -> None:
+    """One checkpoint; real-time mode's first batch is cut off by the stop, so that its decisions are made again."""
+    places = require_each_record_where_it_belongs(stage, mode)
+    places += send(stage, 0, 100)
+    page = Page(*free_ports(1))
+    with (
+        stage.run(mode=mode, metrics_port=str(page.port), real_time_duration=SHORT) as program,
+        closing(Decisions(stage)) as decisions,
+    ):
+        await_committed(page, places, program)
+        counted = page.values("fraud_filter_input_records_total")[""]
+        places += (more := send(stage, 100, 40))
+        await_committed(page, places, program)
+        assert page.values("fraud_filter_input_records_total")[""] - counted == len(more)
+        require_all_is_served(page, mode, places, program)
+        if mode in ("continuous", "micro-batch"):
+            assert committed_in_checkpoint(stage) == ends(places)
+        result = audit(stage.settings())
+        assert (result.expected, result.rejected_expected, result.lost, result.unexpected) == (90, 4, 0, 0), result
+        with Feed(stage, rate=400) as feed:
+            now = decisions.ends()
+            wait_until(lambda: decisions.fresh(now), "fresh decisions", program)
+            stop(program)
+            feed.stop()
+
+
+def require_each_record_where_it_belongs(stage: Stage, mode: str) -> Places:
+    """Runs the filter as it is shipped over records of all kinds, and stops it at rest."""
     flagged = {f"f{n}": payment(f"f{n}", 5000 + n) for n in range(20)}
     passed = {f"p{n}": payment(f"p{n}", 10 + n) for n in range(20)}
     records = [*flagged.items(), *passed.items(), *MALFORMED.items()]
@@ -33,9 +91,7 @@ def test_each_record_goes_where_it_belongs(stage: Stage, mode: str) -> None:
             lambda: sum(map(len, stage.written().values())) >= len(flagged) + len(MALFORMED),
             "all flagged and rejected records are written", program,
         )  # fmt: skip
-        assert program.stop(30) == 0, program.tail()
-        assert said_while_stopping(program) == []
-        assert events(program, "stopped")
+        stop(program)
     written = stage.written()
     assert sorted(record.key.decode() for record in written[stage.flagged]) == sorted(flagged)
     assert {record.key.decode(): record.value for record in written[stage.rejected]} == MALFORMED
@@ -50,33 +106,64 @@ def test_each_record_goes_where_it_belongs(stage: Stage, mode: str) -> None:
         else:
             assert "reject.reason" not in headers
             assert json.loads(record.value)["rules"] == ["large-amount"]
+    return list(places.values())
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_nothing_is_lost_over_a_stop_and_a_restart_from_the_checkpoint(stage: Stage, mode: str) -> None:
-    def send(first: int) -> None:
-        stage.send((f"c{n % 7}", payment(f"p{n}", 6000 if n % 2 else 6)) for n in range(first, first + 200))
+def ends(places: Places) -> dict[str, float]:
+    """Next offset to read, by partition, when all at these places is read."""
+    return {str(number): max(at for part, at in places if part == number) + 1.0 for number, _ in places}
 
-    def seen() -> set[str]:
-        return {json.loads(record.value)["payment_id"] for record in stage.written()[stage.flagged]}
 
-    send(0)
-    with stage.run(mode=mode) as program:
-        wait_until(lambda: len(seen()) >= 100, "the first 100 flagged payments are written", program)
+def await_committed(page: Page, places: Places, program: Child) -> None:
+    wait_until(lambda: page.values("fraud_filter_committed_offset") == ends(places), "all is committed", program)
+
+
+def committed_in_checkpoint(stage: Stage) -> dict[str, float]:
+    """Next offset to read by partition, as the newest committed entry has it."""
+    checkpoint = stage.directory / "checkpoint"
+    newest = max(int(entry.name) for entry in (checkpoint / "commits").iterdir() if entry.name.isdigit())
+    entry = (checkpoint / f"offsets/{newest}").read_text(encoding="utf-8").splitlines()[2]
+    return {partition: float(offset) for partition, offset in json.loads(entry)[stage.input].items()}
+
+
+def require_all_is_served(page: Page, mode: ModeName, places: Places, program: Child) -> None:
+    """Each series of the catalogue that the mode has, and figures that fit."""
+    wait_until(lambda: bool(page.values("fraud_filter_executor_peak_memory_bytes")), "an executor's heartbeat", program)
+    entries = [entry for entry in CATALOGUE if entry.program == "filter" and mode in entry.modes]
+    expected = {entry.name: (entry.type, tuple(sorted(entry.labels))) for entry in entries}
+    for absent in (CERTIFICATE_EXPIRY, MODEL, VELOCITY_KEYS, VELOCITY_MEMORY, VELOCITY_DISK, VELOCITY_COMMIT):
+        expected.pop(absent.name, None)  # neither certificates nor a model nor features
+    of_filter = {name: series for name, series in page.shape().items() if name.startswith("fraud_filter_")}
+    assert {name: series for name, series in of_filter.items() if not name.endswith("_created")} == expected
+    assert page.values("fraud_filter_latest_offset") == ends(places)
+    assert set(page.values("fraud_filter_consumer_lag_records").values()) == {0.0}
+    assert page.values("fraud_filter_commits_total")[""] >= 1
+    assert time.time() - page.values("fraud_filter_last_progress_timestamp_seconds")[""] < 30
+    assert page.values("fraud_filter_healthy") == {"": 1.0}
+
+
+def test_what_comes_after_a_pause_counts(stage: Stage) -> None:
+    """Spark tells of a trigger without data under the number of the batch that comes next."""
+    page = Page(*free_ports(1))
+
+    def counted() -> tuple[dict[str, float], set[float]]:
+        rows, lags = (page.values(f"fraud_filter_{name}") for name in ("input_records_total", "consumer_lag_records"))
+        return rows, set(lags.values())
+
+    with stage.run(mode="micro-batch", metrics_port=str(page.port)) as program:
+        wait_until(lambda: page.values("fraud_filter_up") == {"": 1.0}, "the query runs", program)
+        for sent in (10, 20):
+            time.sleep(12)  # Spark does so once at first, and then every 10 seconds
+            stage.send((f"c{n}", payment(f"p{n}", 12)) for n in range(10))
+            until(lambda sent=sent: counted() == ({"": sent}, {0.0}), f"{sent} are counted")  # type: ignore[misc]
+            committed = [entry.name for entry in (stage.directory / "checkpoint/commits").iterdir()]
+            assert page.values("fraud_filter_commits_total")[""] == sum(name.isdigit() for name in committed)
         assert program.stop(30) == 0, program.tail()
-    send(200)
-    with stage.run(mode=mode) as program:
-        wait_until(lambda: len(seen()) >= 200, "what arrived during the pause is written", program)
-        send(400)
-        wait_until(lambda: len(seen()) >= 300, "what arrives after the restart is written", program)
-        assert program.stop(30) == 0, program.tail()
-    result = audit(stage.settings())
-    assert (result.expected, result.lost, result.unexpected, result.rejected) == (300, 0, 0, 0), result
 
 
-@pytest.mark.parametrize("mode", ["continuous", "real-time"])
-def test_too_few_task_slots_are_refused_with_both_numbers(stage: Stage, mode: str) -> None:
-    program = stage.run(mode=mode)
+def test_too_few_task_slots_are_refused_with_both_numbers(stage: Stage) -> None:
+    """As of each mode that holds one a partition (`holds_tasks`)."""
+    program = stage.run(mode="continuous")
     program._env["SPARK_MASTER"] = "local[1]"
     program.start()
     assert program.wait(180) == 2

@@ -33,6 +33,8 @@ _MANY = 200_000
 _SHORT = (
     *("1e100000", "1e-100000", "0e-100000", "1e300000", "-1e-300000", "1e999999999", "1e-999999999", "0e-999999999"),
     *("1e2147483647", "-1e-2147483647", "1e99999999999", "1" * 999, "1" * 900 + "e99999", "0." + "0" * 990 + "1"),
+    # Spark leaves out the commas of a decimal in quotes, Java reads digits of any script, and JSON has escapes.
+    *("1e3,0,0,0,0,0", "1e,+,3,0,0,0,0,0", "1e\u0663\u0660\u0660\u0660\u0660\u0660", r"1\u0065300000"),
 )
 _LONG = (
     *("1" * _MANY, "0." + "1" * _MANY, "-" + "9" * _MANY + "e999999999", "1e" + "9" * _MANY),
@@ -87,5 +89,5 @@ def test_decimals_within_other_types_are_refused(tmp_path: Path) -> None:
     """Spark alone would read them."""
     for kind in ("ARRAY<DECIMAL(10, 2)>", "STRUCT<a: INT, b: STRUCT<c: DECIMAL(3)>>", "MAP<STRING, NUMERIC(3)>"):
         (tmp_path / "payment.ddl").write_text(f"id STRING NOT NULL, odd {kind}")
-        with pytest.raises(UsageError, match=r"payment\.ddl: the field 'odd' of type .* has a DECIMAL within it"):
+        with pytest.raises(UsageError, match=r"payment\.ddl has a DECIMAL within the field 'odd' of type "):
             load_schema(tmp_path / "payment.ddl")

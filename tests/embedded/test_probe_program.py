@@ -7,13 +7,12 @@ import math
 import re
 import select
 import signal
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -124,7 +123,7 @@ def test_the_program_ends_after_its_seconds_with_figures_in_a_file(outputs: Outp
     assert lines[-1]["max_ms"] == str(max(expected))
     figures = json.loads(file.read_text())
     assert {name: figures[name] for name in ("mode", "query", "flagged", "rejected", "duplicates", "count")} == {
-        "mode": "micro-batch", "query": "fraud-filter", "flagged": 20, "rejected": 0, "duplicates": 0, "count": 20,
+        "mode": "real-time", "query": "fraud-filter", "flagged": 20, "rejected": 0, "duplicates": 0, "count": 20,
     }  # fmt: skip
     assert figures["p50_ms"] == sorted(expected)[9]
     assert figures["distribution"] == {str(latency): count for latency, count in sorted(Counter(expected).items())}
@@ -166,24 +165,3 @@ def test_the_metrics_tell_the_latencies_of_the_last_interval(outputs: Outputs) -
     assert first["1"] == pytest.approx(max(expected))
     assert all(math.isnan(value) for value in second.values())
     assert set(second) == set(names)
-
-
-def _refused(argv: Sequence[str]) -> str:
-    ran = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
-    assert ran.returncode == 2, ran.stdout
-    assert len(ran.stderr.splitlines()) == 1
-    return ran.stderr
-
-
-def test_a_port_in_use_ends_the_program_with_exit_code_2(stage: Stage) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        message = _refused(_argv(stage, "--probe-port", str(port), "--seconds", "1"))
-    assert f"setting probe_port (--probe-port): port {port} of 127.0.0.1 is in use" in message
-
-
-def test_a_missing_topic_ends_the_program_with_exit_code_2(stage: Stage) -> None:
-    message = _refused([*_argv(stage, "--probe-port", "0"), "--rejected-topic", "nowhere"])
-    assert "setting rejected_topic (--rejected-topic, FRAUD_REJECTED_TOPIC): topic 'nowhere' does not exist" in message

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from kafka.admin import NewPartitions
 
+from fraud_filter import schema as layout
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.metrics.server import Registry
 from fraud_filter.metrics.tally import ProbeSnapshot
@@ -91,6 +92,49 @@ def test_a_repeated_decision_is_a_duplicate_and_has_no_latency(outputs: Outputs)
     assert registry.get_sample_value("fraud_filter_duplicate_records_total", LABELS) == 3
     assert registry.get_sample_value("fraud_filter_flagged_records_total", LABELS) == 5
     assert registry.get_sample_value("fraud_filter_end_to_end_latency_seconds_count", LABELS) == 3
+
+
+def test_the_rules_that_flagged_records_name_are_counted_by_version(outputs: Outputs) -> None:
+    registry = Registry()
+    with Probe(outputs.stage.settings(), registry) as probe:
+        payments = outputs.pay(*large(4))
+        outputs.flag(payments[:2], ("large", "night"), version="0123456789ab")
+        outputs.flag(payments[2:3], ("large",))
+        outputs.flag(payments[3:], ("what is no name",), version="nor is this")
+        _seen(probe, 4)
+
+    def matches(rule: str, version: str) -> float | None:
+        name = "fraud_filter_rule_matches_total"
+        return registry.get_sample_value(name, {**LABELS, "rule": rule, "version": version})
+
+    assert matches("large", "0123456789ab") == matches("night", "0123456789ab") == 2
+    assert (matches("large", ""), matches("other", "other")) == (1, 1)
+
+
+def test_truncated_windows_and_scores_of_flagged_records_are_counted(outputs: Outputs) -> None:
+    registry = Registry()
+    with Probe(outputs.stage.settings(), registry) as probe:
+        payments = outputs.pay(*large(7))
+        model = {layout.HEADER_MODEL: "0123456789ab"}
+        cut = {layout.HEADER_TRUNCATED: "spent_1h,payments_1h"}
+        outputs.flag(payments[:2], changes={"score": 0.93}, headers=model | cut)
+        outputs.flag(payments[2:3], changes={"score": 1}, headers=model | {layout.HEADER_TRUNCATED: "payments_1h"})
+        for number, foreign in enumerate(("high", 10**400, float("nan")), start=3):
+            outputs.flag(payments[number : number + 1], changes={"score": foreign}, headers=model)
+        outputs.flag(payments[6:], changes={"score": 0.5}, headers={layout.HEADER_TRUNCATED: "no name, of a feature"})
+        _seen(probe, 7)
+
+    def truncated(feature: str) -> float | None:
+        labels = {**LABELS, "feature": feature}
+        return registry.get_sample_value("fraud_filter_truncated_windows_total", labels)
+
+    def scores(version: str, **more: str) -> float | None:
+        what = "bucket" if more else "count"
+        return registry.get_sample_value(f"fraud_filter_score_{what}", {**LABELS, "version": version, **more})
+
+    assert (truncated("payments_1h"), truncated("spent_1h"), truncated("other")) == (3, 2, 2)
+    assert [scores("0123456789ab", le=most) for most in ("0.9", "0.95", "0.99", "1.0")] == [0, 2, 2, 3]
+    assert (scores("0123456789ab"), scores("")) == (3, 1)
 
 
 def test_rejected_records_are_counted_by_reason(outputs: Outputs) -> None:

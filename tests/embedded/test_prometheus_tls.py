@@ -40,7 +40,7 @@ def write_config(directory: Path, made: Path, port: int) -> None:
     source = HOME / "monitoring/prometheus"
     shutil.copytree(source / "rules", directory / "rules")
     config = yaml.safe_load((source / "prometheus.yml").read_text())
-    assert config.pop("scrape_config_files") == ["itself.yml"]
+    assert config.pop("scrape_config_files") == ["itself.yml", "kafka.yml", "standby.yml"]
     config["scrape_configs"] += yaml.safe_load((source / "secure/itself.yml").read_text())["scrape_configs"]
     for name, text in (
         ("prometheus.yml", yaml.safe_dump(config)),

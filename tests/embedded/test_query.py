@@ -17,7 +17,8 @@ from fraud_filter.query import decide as query
 from fraud_filter.query.block_list import is_blocked
 from fraud_filter.query.preflight import check_plan
 from fraud_filter.rules.ruleset import load_rules
-from fraud_filter.schema import PaymentSchema, load_schema
+from fraud_filter.rules.version import ruling_of
+from fraud_filter.schema import PaymentSchema, input_schema
 from input_records import COLUMNS
 from lab.experiment.change import RULE_COUNT
 from lab.experiment.rule_files import write_rules
@@ -38,7 +39,7 @@ def _decide(spark: Any, values: Sequence[bytes | None], settings: Settings, topi
 
 
 def _parts(settings: Settings) -> tuple[PaymentSchema, Any]:
-    schema = load_schema(settings.payment_schema)
+    schema = input_schema(settings)
     return schema, load_rules(settings.rules, schema)
 
 
@@ -79,6 +80,7 @@ def test_flagged_payments_carry_their_rules_in_the_order_of_the_file(spark: Any,
 
 def test_a_flagged_record_is_the_payment_with_key_topic_and_headers(spark: Any, settings: Settings) -> None:
     created_at = "2026-03-01T12:00:00.123456Z"
+    schema, rules = _parts(settings)
     value = _payment(amount=5000, extra="ignored", merchant=None, created_at=created_at)
     (row,) = _decide(spark, [value], settings)
     assert row["topic"] == "payments.flagged"
@@ -91,6 +93,7 @@ def test_a_flagged_record_is_the_payment_with_key_topic_and_headers(spark: Any, 
         "source.partition": "1",
         "source.offset": "0",
         "source.timestamp": "1700000000123",
+        "rules.version": ruling_of(rules, schema, settings).version,
     }
 
 
@@ -135,6 +138,18 @@ def test_what_can_not_be_judged_is_rejected_with_its_bytes_and_the_reason(spark:
     assert found == [(str(at), f"k{at}".encode(), *case) for at, case in enumerate(REJECTED)]
 
 
+def test_a_schema_id_is_cut_off_and_stays_in_what_is_rejected(spark: Any) -> None:
+    settings, prefix = load({"record_format": "json-registry"}), b"\0\0\0\1\xff"
+    cases: list[tuple[bytes | None, str]] = [(prefix + (value or b""), reason) for value, reason in REJECTED]
+    cases += [(value, "no-schema-id") for value in (b"", prefix[:4], _payment(amount=9000), b"\1" + prefix[1:])]
+    cases.append((None, "empty-record"))
+    flagged, *rows = _decide(spark, [prefix + _payment(amount=9000), *(value for value, _ in cases)], settings)
+    assert json.loads(bytes(flagged["value"])) == {**GOOD, "amount": 9000.0, "rules": ["large-amount"]} | {
+        "created_at": "2026-03-01T12:00:00.000000Z"
+    }
+    assert [(row["value"], _headers(row)["reject.reason"]) for row in rows] == cases
+
+
 def test_the_schema_file_decides_what_a_payment_is(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "payment.ddl").write_text("offset BIGINT NOT NULL, geo STRUCT<lat: DOUBLE>, tags ARRAY<STRING>")
     (tmp_path / "rules.yml").write_text(
@@ -158,14 +173,15 @@ def test_a_schema_may_require_nothing(spark: Any, tmp_path: Path) -> None:
     assert json.loads(bytes(flagged["value"])) == {"amount": 61.0, "rules": ["large"]}
 
 
+@pytest.mark.parametrize("record_format", ["json", "json-registry"])
 @pytest.mark.parametrize(("rule_count", "more_fields"), [(6, 0), (200, 0), (6, 50)])
 def test_the_query_is_one_stage_of_code_that_java_compiles(
-    spark: Any, tmp_path: Path, rule_count: int, more_fields: int
+    spark: Any, tmp_path: Path, rule_count: int, more_fields: int, record_format: str
 ) -> None:
     schema = tmp_path / "payment.ddl"
     fields = (f"more_{number} {('STRING', 'DOUBLE', 'TIMESTAMP')[number % 3]}" for number in range(more_fields))
     schema.write_text(", ".join([load().payment_schema.read_text().strip().rstrip(","), *fields]))
-    planned = _planned(spark, write_rules(load(), {RULE_COUNT: rule_count}, tmp_path / "rules"), schema)
+    planned = _planned(spark, write_rules(load(), {RULE_COUNT: rule_count}, tmp_path / "rules"), schema, record_format)
     plan = planned.executedPlan().toString().splitlines()
     operators = [line.lstrip("+- ") for line in plan if line.strip() and "Scan" not in line]
     assert len(operators) > 4
@@ -178,9 +194,16 @@ def test_the_query_is_one_stage_of_code_that_java_compiles(
 def test_each_payment_is_parsed_once(spark: Any, settings: Settings) -> None:
     """Pushed below the projection, the filter would repeat the parser once for each use of a field."""
     plan = _planned(spark, settings.rules).executedPlan().toString()
-    parsers = plan.split("JsonToStructsEvaluator(")[1:]
+    parsers = [parser.partition(".evaluate(")[0] for parser in plan.split("JsonToStructsEvaluator(")[1:]]
     whole, texts = (sum(f"amount,{kind}Type" in parser for parser in parsers) for kind in ("Double", "String"))
     assert (whole, texts) == (1, 1)  # the second is for records that do not fit
+
+
+def test_the_reason_of_a_rejection_is_no_part_of_the_generated_code(spark: Any, settings: Settings) -> None:
+    """Spark writes the code again for each micro-batch, and few records need this part of it."""
+    plan = _planned(spark, settings.rules)
+    assert "jsonObjectKeys" in plan.executedPlan().toString()
+    assert "jsonObjectKeys" not in plan.debug().codegenToSeq().head()._2()
 
 
 def test_many_rules_are_named_in_the_order_of_the_file(spark: Any, tmp_path: Path) -> None:
@@ -192,8 +215,9 @@ def test_many_rules_are_named_in_the_order_of_the_file(spark: Any, tmp_path: Pat
     assert _decide(spark, [_payment()], settings) == []
 
 
-def _planned(spark: Any, rules_file: Path, schema_file: Path | None = None) -> Any:
-    settings = load({"rules": rules_file, "payment_schema": schema_file or load().payment_schema})
+def _planned(spark: Any, rules_file: Path, schema_file: Path | None = None, record_format: str = "json") -> Any:
+    own = {"rules": rules_file, "payment_schema": schema_file or load().payment_schema, "record_format": record_format}
+    settings = load(own)
     schema, rules = _parts(settings)
     records = spark.createDataFrame(spark.sparkContext.emptyRDD(), COLUMNS)
     return query.decide(records, schema, rules, settings)._jdf.queryExecution()
@@ -217,13 +241,19 @@ def test_a_long_block_list_stays_out_of_the_plan(spark: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", ["continuous", "real-time"])
-def test_an_aggregation_is_refused_in_words(spark: Any, mode: Any) -> None:
+def test_a_deduplication_is_refused_in_words(spark: Any, mode: Any) -> None:
     stream = spark.readStream.format("rate").load()
-    with pytest.raises(UsageError, match=rf"an aggregation .*which {mode} mode can't run.*set mode"):
-        check_plan(stream.groupBy("value").count(), MODES[mode])
-    with pytest.raises(UsageError, match=r"a deduplication \(dropDuplicates\)"):
+    refused = rf"a deduplication \(dropDuplicates\).*which {mode} mode can't run.*the setting mode"
+    with pytest.raises(UsageError, match=refused):
         check_plan(stream.dropDuplicates(["value"]), MODES[mode])
     check_plan(stream.where("value > 1"), MODES[mode])
+
+
+def test_an_aggregation_is_refused_in_continuous_mode(spark: Any) -> None:
+    counted = spark.readStream.format("rate").load().groupBy("value").count()
+    with pytest.raises(UsageError, match=r"an aggregation .*which continuous mode can't run.*the setting mode"):
+        check_plan(counted, MODES["continuous"])
+    check_plan(counted, MODES["real-time"])
 
 
 def test_a_watermark_is_refused_in_continuous_mode(spark: Any) -> None:

@@ -149,6 +149,14 @@ def test_latencies_are_those_of_the_probe_as_closely_as_buckets_tell(recorded: R
     assert counted == {limit: count for limit, count in recorded.data.distributions[mode].items() if count}
 
 
+@pytest.mark.parametrize(("mode", "objective_ms"), [("micro-batch", 1000), ("real-time", 20)])
+def test_each_mode_is_held_to_its_own_objective(recorded: Recorded, mode: str, objective_ms: int) -> None:
+    figures, probed = recorded.figures(mode), recorded.probed[mode]
+    assert figures.objective_ms == pytest.approx(objective_ms)
+    within = sum(count for latency, count in probed["distribution"].items() if int(latency) <= objective_ms)
+    assert figures.within == pytest.approx(within / probed["count"])
+
+
 def test_what_happened_is_told(recorded: Recorded) -> None:
     kinds = [event.kind for event in recorded.data.events]
     texts = [event.text for event in recorded.data.events]

@@ -1,18 +1,29 @@
-"""The rate source, and the console and memory sinks, in each mode that takes them."""
+"""The rate and socket sources, and the console and memory sinks, in each mode that takes them."""
 
 from __future__ import annotations
 
 import json
+import socketserver
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 
+from fraud_filter.config import load
+from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
+from fraud_filter.query.preflight import check_inputs
+from fraud_filter.supervisor.failures import explain_failure
+from fraud_filter.supervisor.starting import start_query
 from lab.harness.processes import Child
-from running import wait_until
+from running import until, wait_until
 
 RATE_MODES = [name for name, mode in MODES.items() if "rate" in mode.sources and "console" in mode.sinks]
+SOCKET_MODES = [name for name, mode in MODES.items() if "socket" in mode.sources and "memory" in mode.sinks]
 
 
 def _run(directory: Path, mode: str, sink: str) -> Child:
@@ -42,26 +53,115 @@ def test_the_console_shows_flagged_payments_of_the_rate_source(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("mode", RATE_MODES)
-def test_the_memory_sink_fills_a_table(tmp_path: Path, mode: str) -> None:
-    """In a process of its own: a table in memory can be read only where the query runs."""
-    code = """
-import os, signal, sys, time
-from fraud_filter import supervisor, config
-mode, checkpoint = sys.argv[1:]
-settings = config.load({"mode": mode, "source": "rate", "sink": "memory", "checkpoint": checkpoint,
-    "spark_master": "local[4]", "rate_rows_per_second": 20, "metrics_port": 0, "continuous_interval": "1 second"})
-def look(query):
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        rows = query._jsq.sparkSession().sql("SELECT count(*) FROM fraud_filter WHERE topic = 'payments.flagged'")
-        if rows.collectAsList().get(0).get(0) >= 5:
-            print("filled", flush=True)
-            break
-        time.sleep(0.5)
-    os.kill(os.getpid(), signal.SIGTERM)
-supervisor.run(settings, on_start=look)
-"""
-    program = Child("the filter", [sys.executable, "-c", code, mode, str(tmp_path / "c")], log=tmp_path / "run.log")
-    program.start()
-    assert program.wait(120) == 0, program.tail()
-    assert "filled" in program.tail(200), program.tail()
+def test_the_memory_sink_fills_a_table(spark: Any, tmp_path: Path, mode: str) -> None:
+    """It can be read only where the query runs."""
+    # One long task of continuous mode leaves a slot of the session for the look at the table.
+    rate = {"source": "rate", "rate_rows_per_second": 20, "rate_partitions": 1, "continuous_interval": "1 second"}
+    settings = load({"mode": mode, "sink": "memory", "checkpoint": str(tmp_path / "checkpoint"), **rate})
+    query = start_query(spark, check_inputs(settings), settings, "")
+    try:
+        flagged = spark.table("fraud_filter").filter("topic = 'payments.flagged'")
+        until(lambda: flagged.count() >= 5 or not query.isActive, "five flagged payments in the table", 90)
+        assert query.exception() is None
+    finally:
+        query.stop()
+        spark.catalog.dropTempView("fraud_filter")
+
+
+PAYMENTS = [
+    {
+        "payment_id": f"p-{number}", "card_id": "card-1", "amount": 99_999.0, "currency": "EUR",
+        "country": "DE", "merchant": "m-1", "created_at": "2026-03-01T12:00:00Z",
+    }
+    for number in range(20)
+]  # fmt: skip
+
+
+class _Lines(socketserver.StreamRequestHandler):
+    """What `nc -lk` does with these lines: each connection gets all of them, and stays open."""
+
+    def handle(self) -> None:
+        for payment in PAYMENTS:
+            self.wfile.write(json.dumps(payment).encode() + b"\n")
+        self.wfile.write(b"no JSON\n")
+        self.rfile.read()
+
+
+@pytest.fixture
+def tcp_server() -> Iterator[str]:
+    """The address of a TCP server that sends twenty payments and a line that is none."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Lines) as server:
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("mode", SOCKET_MODES)
+def test_lines_of_a_socket_are_decided(spark: Any, tmp_path: Path, tcp_server: str, mode: str) -> None:
+    here = {"source": "socket", "socket_server": tcp_server, "continuous_interval": "1 second"}
+    settings = load({"mode": mode, "sink": "memory", "checkpoint": str(tmp_path / "checkpoint"), **here})
+    query = start_query(spark, check_inputs(settings), settings, "")
+    try:
+        table = spark.table("fraud_filter")
+        until(lambda: table.count() >= 21 or not query.isActive, "21 decisions in the table", 90)
+        assert query.exception() is None
+        found = Counter((row["topic"], "source.topic=socket" in row["headers"]) for row in table.collect())
+    finally:
+        query.stop()
+        spark.catalog.dropTempView("fraud_filter")
+    assert found == {("payments.flagged", True): 20, ("payments.rejected", True): 1}
+
+
+def _format(directory: Path, mode: str, name: str, options: dict[str, Any], sink: str = "memory") -> dict[str, Any]:
+    intervals = {"continuous_interval": "1 second", "real_time_duration": "5 seconds"}
+    given = {"source": "format", "source_format": name, "source_options": {k: str(v) for k, v in options.items()}}
+    return {"mode": mode, "sink": sink, "checkpoint": str(directory / "checkpoint"), **intervals, **given}
+
+
+@pytest.mark.parametrize("name", ["text", "json"])
+def test_files_of_any_format_are_decided_in_micro_batch_mode(spark: Any, tmp_path: Path, name: str) -> None:
+    arriving = tmp_path / "in"
+    arriving.mkdir()
+    (arriving / "some.jsonl").write_text("\n".join(map(json.dumps, PAYMENTS)) + "\nno JSON\n")
+    settings = load(_format(tmp_path, "micro-batch", name, {"path": arriving}))
+    query = start_query(spark, check_inputs(settings), settings, "")
+    try:
+        table = spark.table("fraud_filter")
+        until(lambda: table.count() >= 21 or not query.isActive, "21 decisions in the table", 90)
+        assert query.exception() is None
+        found = Counter((row["topic"], f"source.topic={name}" in row["headers"]) for row in table.collect())
+    finally:
+        query.stop()
+        spark.catalog.dropTempView("fraud_filter")
+    assert found == {("payments.flagged", True): 20, ("payments.rejected", True): 1}
+
+
+@pytest.mark.parametrize(
+    ("mode", "name", "said"),
+    [
+        ("async-progress", "text", "'format' does not work in async-progress mode"),
+        (
+            "continuous",
+            "text",
+            r"source_format .*'text' does not work in continuous mode; it works in micro-batch mode",
+        ),
+        ("real-time", "text", r"source_format .*'text' does not work in real-time mode; it works in micro-batch mode"),
+        ("continuous", "rate-micro-batch", "rate-micro-batch does not support continuous processing"),
+        ("real-time", "rate-micro-batch", "input stream .*RatePerMicroBatch.* is not supported in Real-time Mode"),
+        ("micro-batch", "no-such", r"source_format .*'no-such' can't be read: .*check its name and source_options"),
+    ],
+)
+def test_a_format_that_a_mode_can_not_run_is_refused_in_words(
+    spark: Any, tmp_path: Path, mode: str, name: str, said: str
+) -> None:
+    options = {"rowsPerBatch": 5} if name == "rate-micro-batch" else {"path": tmp_path}
+    settings = load(_format(tmp_path, mode, name, options, "kafka" if mode == "async-progress" else "console"))
+
+    def run() -> None:
+        query = start_query(spark, check_inputs(settings), settings, "")
+        until(lambda: not query.isActive, "the refusal", 60)
+        raise explain_failure(query.exception(), settings)
+
+    with pytest.raises(UsageError, match=said):
+        run()

@@ -16,22 +16,26 @@ from running import Stage, payment, wait_until
 
 #: The filter without its repair: Spark gets the checkpoint as it is.
 WITHOUT_REPAIR = """
-from fraud_filter.supervisor import attempt
+from fraud_filter.supervisor.resume import place
 from fraud_filter.cli.main import main
-attempt.prepare_checkpoint = lambda *_: None
+assert place.prepare_checkpoint
+place.prepare_checkpoint = lambda *_: None
 main()
 """
 RECORDS = 30
+#: The metadata line of an offset entry as Spark 4.2 wrote it.
+RECORDED = Path(__file__).parents[1] / "data/checkpoints/micro-batch-killed/offsets/0"
+ALLOW_V1 = "spark.sql.streaming.realTimeMode.dangerouslyAllowCheckpointV1.enabled"
 
 
-def craft(stage: Stage, offsets: dict[int, int], commits: list[int], *others: str) -> Path:
-    """A checkpoint whose batches ended at these offsets of partition 0."""
+def craft(stage: Stage, offsets: dict[int, int], commits: list[int], *others: str, metadata: str = "") -> Path:
+    """A checkpoint whose batches ended at these offsets of partition 0; its metadata are those that a repair writes."""
     checkpoint = stage.directory / "checkpoint"
     for log in ("offsets", "commits"):
         (checkpoint / log).mkdir(parents=True)
     for number, at in offsets.items():
         ends = json.dumps({stage.input: {"0": at, "1": 0}})
-        entry = OffsetEntry(number, 1, "", (ends,)).with_metadata(1)  # as a repair writes them
+        entry = OffsetEntry(number, 1, metadata, (ends,)).with_metadata(1)
         (checkpoint / f"offsets/{number}").write_bytes(entry.content)
     for number in commits:
         (checkpoint / f"commits/{number}").write_text('v1\n{"nextBatchWatermarkMs":0}')
@@ -51,9 +55,9 @@ def flagged(stage: Stage) -> list[str]:
     return ids
 
 
-def without_repair(stage: Stage, mode: str) -> Child:
+def without_repair(stage: Stage, mode: str, **settings: str) -> Child:
     argv = [sys.executable, "-c", WITHOUT_REPAIR, "run"]
-    env = stage.environment(mode=mode, max_restarts="0")
+    env = stage.environment(mode=mode, max_restarts="0", **settings)
     return Child("the filter without repair", argv, log=stage.directory / "stock.log", env=env)
 
 
@@ -96,3 +100,20 @@ def test_spark_fails_and_the_filter_does_not(
     shutil.rmtree(checkpoint)
     copy.rename(checkpoint)
     assert_repaired(stage, mode, flagged[first:])
+
+
+def test_spark_s_real_time_mode_refuses_commits_of_version_1(stage: Stage, flagged: list[str]) -> None:  # noqa: ARG001
+    """As soon as it takes them from a query without state, the filter needs no setting for it."""
+    craft(stage, {0: 0, 1: 10}, [0, 1])
+    with without_repair(stage, "real-time", spark_conf=json.dumps({ALLOW_V1: "false"})) as program:
+        assert program.wait(180) in (2, 4), program.tail()
+    assert "CHECKPOINT_FORMAT_V1_NOT_SUPPORTED" in (stage.directory / "stock.log").read_text()
+
+
+@pytest.mark.parametrize("mode", ["micro-batch", "continuous", "real-time"])
+def test_a_checkpoint_of_spark_4_2_goes_on_in_each_engine(stage: Stage, flagged: list[str], mode: str) -> None:
+    craft(stage, {0: 0, 1: 10}, [0, 1], metadata=RECORDED.read_text().splitlines()[1])
+    with stage.run(mode=mode) as program:
+        wait_until(lambda: set(flagged[10:]) <= seen(stage), "all that is not committed is flagged", program)
+        assert program.stop(30) == 0, program.tail()
+    assert seen(stage) == set(flagged[10:])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -12,13 +12,11 @@ import pyspark
 import pytest
 
 from faults import events, java_of, metrics, said_while_stopping
-from filter_under_load import Run
+from filter_under_load import Run, require_features, rules_with_features
 from fraud_filter.home import HOME
 from fraud_filter.java import class_archive
 from lab.harness.processes import Child
 from running import Stage, free_ports, wait_until
-
-pytestmark = pytest.mark.timed
 
 LOCAL = {
     "SPARK_LOCAL_IP": "127.0.0.1",
@@ -35,6 +33,8 @@ CONF = {
 
 
 LOG4J = HOME / "spark/conf/log4j2.properties"
+#: On a busy machine a start of Spark on a cluster takes minutes.
+_START_S = 240
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def quick_starts(java_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # n
 
 
 class Cluster:
-    """A master, and a worker of two cores that can leave and come back."""
+    """A master, and a worker that can leave and come back."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -56,7 +56,7 @@ class Cluster:
         self.worker = self.new_worker()
 
     def new_worker(self) -> Child:
-        work = ("--cores", "2", "--memory", "1g", "--webui-port", "0", "--work-dir", str(self._directory / "work"))
+        work = ("--cores", "4", "--memory", "1g", "--webui-port", "0", "--work-dir", str(self._directory / "work"))
         self.worker = self._child("worker.Worker", *work, self.url)
         return self.worker
 
@@ -78,54 +78,100 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield made
 
 
-def test_a_worker_that_leaves_is_waited_for_and_nothing_is_lost(stage: Stage, cluster: Cluster) -> None:
-    with Run(stage, "continuous", spark_master=cluster.url, spark_conf=json.dumps(CONF)) as run:
-        run.await_fresh("the start on a cluster")
-        cluster.worker.stop(1)
-        wait_until(lambda: bool(events(run.program, "waiting_for_slots")), "it waits for task slots", run.program)
-        assert "needed=2 granted=0" in events(run.program, "waiting_for_slots")[0]
-        now = metrics(run.port)
-        assert now["fraud_filter_state/waiting-for-slots"] == 1
-        assert (now["fraud_filter_task_slots_needed"], now["fraud_filter_task_slots_granted"]) == (2, 0)
-        assert (now["fraud_filter_up"], now["fraud_filter_healthy"]) == (0, 0)
-        cluster.new_worker().start()
-        run.await_fresh("the worker came back")
-        assert metrics(run.port)["fraud_filter_healthy"] == 1
-        run.end()
+@pytest.fixture
+def run(cluster: Cluster, stage: Stage) -> Callable[..., Run]:
+    """A filter under load on the cluster, whose executors log as in the Compose stack."""
+    options = f"{CONF.get('spark.executor.extraJavaOptions', '')} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
+
+    def begin(mode: str, cores: int, **settings: str) -> Run:
+        conf = CONF | {"spark.executor.extraJavaOptions": options, "spark.cores.max": str(cores)}
+        return Run(stage, mode, spark_master=cluster.url, spark_conf=json.dumps(conf), **settings)
+
+    return begin
 
 
-def test_a_killed_executor_costs_the_query_a_restart_and_not_java(stage: Stage, cluster: Cluster) -> None:
-    with Run(stage, "continuous", spark_master=cluster.url, spark_conf=json.dumps(CONF)) as run:
-        run.await_fresh("the start on a cluster")
-        java = java_of(run.program).pid
+def stop_in_silence(run: Run, cluster: Cluster, directory: Path) -> None:
+    """Under load; executors say nothing of it either, up to their own end."""
+    logs = {log: len(log.read_text()) for log in directory.glob("work/app-*/*/stderr")}
+    assert logs
+    assert run.program.stop(30) == 0, run.program.tail()
+    assert said_while_stopping(run.program) == []
+    wait_until(lambda: not executors_of(cluster.worker), "the executors end", cluster.worker)
+    said = [line for log, before in logs.items() for line in log.read_text()[before:].splitlines()]
+    assert [line for line in said if "level=INFO" not in line] == []
+
+
+@pytest.mark.timeout(900)
+def test_stops_are_silent_and_executors_and_workers_that_go_are_waited_for(
+    run: Callable[..., Run], cluster: Cluster, tmp_path: Path
+) -> None:
+    """On one checkpoint: real-time mode is stopped, continuous mode too, and started again for what happens to it."""
+    # Without an executor nothing fails: a stall ends the query.
+    with run("real-time", 2, stall_timeout_s="30") as filtering:
+        filtering.await_fresh("the start on a cluster", _START_S)
+        stop_in_silence(filtering, cluster, tmp_path)
+        filtering.program._env["FRAUD_MODE"] = "continuous"
+        filtering.program.start()
+        filtering.await_fresh("another mode's start", _START_S)
+        stop_in_silence(filtering, cluster, tmp_path)
+        filtering.program.start()
+        filtering.await_fresh("one more start", _START_S)
+        require_killed_executor_is_replaced(filtering, cluster)
+        require_worker_is_waited_for(filtering, cluster)
+        filtering.end()
+
+
+def require_killed_executor_is_replaced(run: Run, cluster: Cluster) -> None:
+    """It costs the query a restart and not Java."""
+    java = java_of(run.program).pid
+    executor_of(cluster.worker).kill()
+    wait_until(lambda: run.restarts("slots-back") == 1, "the executor is replaced", run.program)
+    run.await_fresh("kill -9 of an executor", _START_S)
+    assert java_of(run.program).pid == java
+    assert metrics(run.port)["fraud_filter_healthy"] == 1
+
+
+def require_worker_is_waited_for(run: Run, cluster: Cluster) -> None:
+    waited = len(events(run.program, "waiting_for_slots"))
+    cluster.worker.stop(1)
+    waits = lambda: len(events(run.program, "waiting_for_slots")) > waited  # noqa: E731
+    wait_until(waits, "it waits for task slots", run.program, _START_S)
+    assert "needed=2 granted=0" in events(run.program, "waiting_for_slots")[-1]
+    now = metrics(run.port)
+    assert now["fraud_filter_state/waiting-for-slots"] == 1
+    assert (now["fraud_filter_task_slots_needed"], now["fraud_filter_task_slots_granted"]) == (2, 0)
+    assert (now["fraud_filter_up"], now["fraud_filter_healthy"]) == (0, 0)
+    cluster.new_worker().start()
+    run.await_fresh("the worker came back", _START_S)
+    assert metrics(run.port)["fraud_filter_healthy"] == 1
+
+
+@pytest.mark.timeout(600)
+def test_features_are_right_after_an_executor_is_killed(
+    run: Callable[..., Run], stage: Stage, cluster: Cluster
+) -> None:
+    """Their state dies with the executor, and is read again from the checkpoint."""
+    own = {"rules": str(rules_with_features(stage)), "real_time_duration": "5 seconds"}
+    with run("real-time", 4, **own) as filtering:
+        filtering.await_fresh("the start on a cluster", _START_S)
+        filtering.await_commit()
         executor_of(cluster.worker).kill()
-        wait_until(lambda: run.restarts("slots-back") == 1, "the executor is replaced", run.program)
-        run.await_fresh("kill -9 of an executor")
-        assert java_of(run.program).pid == java
-        assert metrics(run.port)["fraud_filter_healthy"] == 1
-        run.end()
+        wait_until(lambda: bool(events(filtering.program, "restarting")), "a restart", filtering.program)
+        filtering.await_fresh("kill -9 of an executor", _START_S)
+        require_features(filtering.end())
 
 
-def executor_of(worker: Child) -> psutil.Process:
-    """The executor's process below a worker."""
+def executors_of(worker: Child) -> list[psutil.Process]:
+    """The executors' processes below a worker."""
+    found = []
     for child in psutil.Process(worker.pid).children(recursive=True):
         with suppress(psutil.Error):  # one that has just ended
             if "CoarseGrainedExecutorBackend" in " ".join(child.cmdline()):
-                return child
-    raise AssertionError("the worker has no executor")
+                found.append(child)
+    return found
 
 
-@pytest.mark.parametrize("mode", ["continuous", "real-time"])
-def test_a_stop_is_silent_on_executors_too(
-    stage: Stage, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
-) -> None:
-    """They log as in the Compose stack."""
-    options = f"{CONF.get('spark.executor.extraJavaOptions', '')} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
-    monkeypatch.setitem(CONF, "spark.executor.extraJavaOptions", options)
-    with Run(stage, mode, spark_master=cluster.url, spark_conf=json.dumps(CONF)) as run:
-        run.await_fresh("the start on a cluster")
-        (log,) = tmp_path.glob("work/app-*/0/stderr")
-        before = len(log.read_text())
-        assert run.program.stop(30) == 0, run.program.tail()
-        assert said_while_stopping(run.program) == []
-        assert [line for line in log.read_text()[before:].splitlines() if "level=INFO" not in line] == []
+def executor_of(worker: Child) -> psutil.Process:
+    found = executors_of(worker)
+    assert found, "the worker has no executor"
+    return found[0]

@@ -25,37 +25,51 @@ MODES = ("continuous", "real-time", "micro-batch")
 pytestmark = pytest.mark.timed
 
 OUTAGE_S = 20
+#: In seconds; from then on a Java that hangs is noticed.
+STALL_S = "15"
 
 
-@pytest.mark.parametrize("mode", ["continuous", "micro-batch"])
-def test_a_killed_and_a_hanging_java_process_are_replaced(stage: Stage, mode: str) -> None:
-    with Run(stage, mode) as run:
+def test_faults_of_continuous_mode_and_partitions_that_are_added(stage: Stage, admin: Any) -> None:
+    with Run(stage, "continuous", stall_timeout_s=STALL_S) as run:
         run.await_fresh("the start")
         java_of(run.program).kill()
         run.await_fresh("kill -9 of Java")
         assert run.restarts("java-gone") == 1
         run.await_commit()
-        java_of(run.program).suspend()
-        run.await_fresh("SIGSTOP of Java")
-        assert run.restarts("stalled") == 1
-        (line,) = [line for line in events(run.program, "restarting") if "reason=stalled" in line]
-        assert "in_s=" in line
-        assert "attempt=1" in line
+        require_a_hanging_java_is_replaced(run)
+        add_partitions(run, admin)
+        assert run.restarts("partitions-added") == 0  # this mode reads them by itself
         run.end()
 
 
-@pytest.mark.parametrize("mode", ["continuous", "real-time"])
-def test_added_partitions_are_read_from_their_first_record(stage: Stage, mode: str, admin: Any) -> None:
-    with Run(stage, mode) as run:
+def test_a_hanging_java_process_is_replaced_in_micro_batch_mode(stage: Stage) -> None:
+    with Run(stage, "micro-batch", stall_timeout_s=STALL_S) as run:
         run.await_fresh("the start")
-        admin.create_partitions({stage.input: NewPartitions(total_count=4)})
-        run.feed.partitions = 4
-        time.sleep(1)
-        run.await_fresh("partitions were added")
-        assert len(run.decisions.ends()) == 4
-        assert run.restarts("partitions-added") == (mode == "real-time")  # continuous mode does it by itself
-        assert run.restarts("stalled") == 0
+        run.await_commit()
+        require_a_hanging_java_is_replaced(run)
         run.end()
+
+
+def require_a_hanging_java_is_replaced(run: Run) -> None:
+    java_of(run.program).suspend()
+    run.await_fresh("SIGSTOP of Java")
+    assert run.restarts("stalled") == 1
+    (line,) = [line for line in events(run.program, "restarting") if "reason=stalled" in line]
+    assert "in_s=" in line
+    assert "attempt=1" in line
+
+
+def add_partitions(run: Run, admin: Any) -> None:
+    """Two more, which are read from their first record; no restart is that of a stall."""
+    stalled = run.restarts("stalled")
+    admin.create_partitions({run.stage.input: NewPartitions(total_count=4)})
+    run.feed.partitions = 4
+    time.sleep(1)
+    run.decisions.close()
+    run.decisions = Decisions(run.stage)  # the former one has the topic's partitions in its memory
+    run.await_fresh("partitions were added")
+    assert len(run.decisions.ends()) == 4
+    assert run.restarts("stalled") == stalled
 
 
 def test_a_broker_that_is_away_for_a_while(stage: Stage, topics: TopicMaker, broker: Broker, tmp_path: Path) -> None:
@@ -134,7 +148,9 @@ def has_committed(stage: Stage) -> bool:
     return any(entry.name.isdigit() for entry in stage.directory.glob("checkpoint/commits/*"))
 
 
-def test_lost_records_are_named_and_a_foreign_checkpoint_is_refused(stage: Stage, admin: Any) -> None:
+def test_lost_records_are_named_and_a_foreign_checkpoint_is_refused(
+    stage: Stage, admin: Any, topics: TopicMaker
+) -> None:
     stage.send((f"c{n}", payment(f"p{n}", 6000)) for n in range(20))
     with stage.run() as program, closing(Decisions(stage)) as decisions:
         ends = {number: end - 1 for number, end in decisions.ends().items()}
@@ -149,14 +165,16 @@ def test_lost_records_are_named_and_a_foreign_checkpoint_is_refused(stage: Stage
         (message,) = [line for line in program.tail() if line.startswith("fraud-filter:")]
         assert f"partition 0 offsets {lost[0]} to {lost[-1]} ({len(lost)} records)" in message
         assert repr(stage.input) in message
-    with stage.run(input_topic=stage.flagged) as program:
+    with stage.run(input_topic=topics("another")) as program:
         assert program.wait(180) == 2
         (message,) = [line for line in program.tail() if line.startswith("fraud-filter:")]
         assert "was made by a query over another source than the topic" in message
 
 
-def test_real_time_mode_goes_on_after_lost_records_where_it_may(stage: Stage, admin: Any) -> None:
-    """Spark's reader of that mode fails on them, whatever `failOnDataLoss` says."""
+def test_real_time_mode_goes_on_after_lost_records_where_it_may_and_with_added_partitions(
+    stage: Stage, admin: Any
+) -> None:
+    """Spark's reader of that mode fails on lost ones, whatever `failOnDataLoss` says, and knows of no new partition."""
     short = {"mode": "real-time", "real_time_duration": "5 seconds"}
     stage.send((f"c{n}", payment(f"p{n}", 6000)) for n in range(20))
     with stage.run(**short) as program:
@@ -173,4 +191,6 @@ def test_real_time_mode_goes_on_after_lost_records_where_it_may(stage: Stage, ad
         assert run.restarts("query-failed") == 0
         (line,) = events(run.program, "data_lost")
         assert f"partition 0 offsets {lost[0]} to {lost[-1]} ({len(lost)} records)" in line
+        add_partitions(run, admin)
+        assert run.restarts("partitions-added") == 1
         run.end()

@@ -50,7 +50,7 @@ def test_only_what_is_missing_is_created(settings: Settings, tmp_path: Path) -> 
     one = tmp_path / "topics.yml"
     stamp = "{message.timestamp.type: LogAppendTime, retention.ms: 604800000}"
     one.write_text(f"topics: [{{name: payments.flagged, partitions: 2, config: {stamp}}}]")
-    assert create_topics(settings, topics_file=one) == [settings.flagged_topic]
+    assert create_topics(settings.model_copy(update={"topics_file": one})) == [settings.flagged_topic]
     assert create_topics(settings) == [settings.input_topic, settings.rejected_topic]
 
 
@@ -72,7 +72,7 @@ def test_another_setting_is_a_warning(settings: Settings, tmp_path: Path, caplog
     changed = tmp_path / "topics.yml"
     changed.write_text((HOME / "kafka/topics.yml").read_text().replace("86400000", "5000"))
     with caplog.at_level(logging.WARNING):
-        create_topics(settings, topics_file=changed)
+        create_topics(settings.model_copy(update={"topics_file": changed}))
     [warning] = caplog.messages
     assert f"topic '{settings.input_topic}' exists with retention.ms=86400000, wanted is 5000" in warning
     assert "--add-config retention.ms=5000" in warning
@@ -90,7 +90,7 @@ def test_what_the_broker_refuses_is_said(settings: Settings, tmp_path: Path) -> 
     file = tmp_path / "topics.yml"
     file.write_text("topics: [{name: payments, partitions: 1, replication_factor: 3}]")
     with pytest.raises(UsageError, match=f"topic '{settings.input_topic}' was refused by the broker: .*factor of 3"):
-        create_topics(settings, topics_file=file)
+        create_topics(settings.model_copy(update={"topics_file": file}))
 
 
 def test_the_verb(settings: Settings) -> None:

@@ -1,20 +1,22 @@
-"""Payments of transactional producers: what is committed is decided, what is aborted or still open is not."""
+"""Payments of transactional producers: what is committed is decided, what is aborted or still open is not.
+
+And where a query begins is decided once: a restart before the first commit goes on from there.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
 from faults import events, java_of, metrics
 from fraud_filter.audit.run import audit
-from fraud_filter.config import ModeName
-from running import Stage, free_ports, payment, wait_until
+from running import Stage, free_ports, payment, until, wait_until
 
-MODES = get_args(ModeName)
-QUICK = {"restart_backoff_s": "0.2", "continuous_interval": "1 second", "real_time_duration": "5 seconds"}
+#: Micro-batch mode reads as async-progress mode does, and commits more often.
+MODES = ("async-progress", "continuous", "real-time")
 #: Payments of each transaction on each partition; all of them are to be flagged.
 COUNT = 5
 
@@ -64,24 +66,26 @@ def lag(port: int) -> float | None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_committed_transactions_are_decided_and_no_others_over_a_kill_while_one_is_open(
-    stage: Stage, mode: str
-) -> None:
+def test_latest_is_resolved_once_and_what_is_committed_is_decided_over_kills(stage: Stage, mode: str) -> None:
+    """A kill before the first commit of all, and one while a transaction is open."""
     (port,) = free_ports(1)
-    short = Ledgers(stage, "short")
-    short.begin("first")
-    short.commit()
-    short.begin("aborted")
-    short.abort()
-    long = Ledgers(stage, "long")
-    long.begin("open")
+    begin = {part: at + 1 for part, at in stage.send((f"c{n}", payment(f"before-{n}", 6000)) for n in range(20))}
+    assert len(begin) == 2
     # Real-time mode would rewind, where it may go on without what it takes for lost.
-    loss_is_fatal = str(mode != "real-time").lower()
-    with stage.run(mode=mode, metrics_port=str(port), fail_on_data_loss=loss_is_fatal, **QUICK) as program:
+    fatal = str(mode != "real-time").lower()
+    start = {"mode": mode, "starting_offsets": "latest", "metrics_port": str(port), "fail_on_data_loss": fatal}
+    with stage.run(**start, restart_backoff_s="0.2", real_time_duration="5 seconds") as program:
+        until(lambda: len(events(program, "started")) == 1, "the query runs", 90)
+        java = java_of(program)
+        java.suspend()  # Spark still plans
+        assert not list(stage.directory.glob("checkpoint/commits/[0-9]*")), "the test came too late"
+        short, long = write_three(stage)
+        java.kill()
+        wait_until(lambda: len(events(program, "started")) == 2, "the query runs again", program)
         wait_until(lambda: "first" in decided(stage), "the committed transaction is decided", program)
         wait_until(lambda: lag(port) == 0, "what is aborted or open is no lag", program)
         java_of(program).kill()
-        wait_until(lambda: len(events(program, "started")) == 2, "the query runs again", program)
+        wait_until(lambda: len(events(program, "started")) == 3, "the query runs once more", program)
         assert decided(stage) == {"first"}
         short.begin("second")
         short.commit()
@@ -89,17 +93,28 @@ def test_committed_transactions_are_decided_and_no_others_over_a_kill_while_one_
         wait_until(lambda: decided(stage) == {"first", "open", "second"}, "the others are decided", program)
         wait_until(lambda: lag(port) == 0, "the marks of transactions are no lag", program)
         assert metrics(port)["fraud_filter_lost_records_total"] == 0
-        assert metrics(port)["fraud_filter_restarts_total/java-gone"] == 1
+        assert metrics(port)["fraud_filter_restarts_total/java-gone"] == 2, events(program, "restarting")
         assert not events(program, "data_lost")
         assert program.stop(30) == 0, program.tail()
-    result = audit(stage.settings())
+    result = audit(stage.settings(), start=begin)
     assert (result.expected, result.lost, result.unexpected) == (3 * 2 * COUNT, 0, 0), result
+
+
+def write_three(stage: Stage) -> tuple[Ledgers, Ledgers]:
+    """A transaction that is committed, one that is aborted, and one that stays open, of the second producer."""
+    short, long = Ledgers(stage, "short"), Ledgers(stage, "long")
+    short.begin("first")
+    short.commit()
+    short.begin("aborted")
+    short.abort()
+    long.begin("open")
+    return short, long
 
 
 def test_what_was_read_before_its_transaction_ended_is_waited_for_and_no_loss(stage: Stage) -> None:
     """The checkpoint of a filter that read uncommitted records, as all did before the setting."""
     (port,) = free_ports(1)
-    quick = {"metrics_port": str(port), "restart_backoff_max_s": "0.5", **QUICK}
+    quick = {"metrics_port": str(port), "restart_backoff_s": "0.2", "restart_backoff_max_s": "0.5"}
     producer = Ledgers(stage, "long")
     producer.begin("open")
     with stage.run(mode="micro-batch", kafka_isolation_level="read_uncommitted", **quick) as program:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -23,13 +24,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.timeout(_COLD_S))
-    # Those on the secure stack come last: it is not there before.
-    items.sort(key=lambda item: here in item.path.parents and _is_secure(item))
+    items.sort(key=lambda item: _stack_number(item) if here in item.path.parents else 0)
 
 
-def _is_secure(item: pytest.Item) -> bool:
+def _stack_number(item: pytest.Item) -> int:
+    """Those with a stack of their own come first: a shared one stays up once it is needed, and takes processor time."""
     chosen = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    return "secured" in (*getattr(item, "fixturenames", ()), *chosen)
+    wanted = (*getattr(item, "fixturenames", ()), *chosen)
+    return 2 if "secured" in wanted else 1 if "stack" in wanted else 0
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -41,26 +43,30 @@ def docker_engine(compose: None) -> None:  # noqa: ARG001
 
 
 @pytest.fixture(scope="session")
-def stack(docker_engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:  # noqa: ARG001
-    deployed = Deployed(make_env(tmp_path_factory.mktemp("stack") / ".env", FRAUD_MODE="micro-batch"))
-    try:
-        up = deployed.call("up", "--timeout", "500")
-        assert up.returncode == 0, up.stdout
-        assert "all healthy after" in up.stdout
-        yield deployed
-    finally:
-        if os.environ.get("KEEP_STACK") != "1":
-            deployed.call("down", "--volumes")
+def shared(docker_engine: None) -> Iterator[ExitStack]:  # noqa: ARG001
+    """Takes down the shared stack that is up; there is one at a time, for each takes much of two processors."""
+    with ExitStack() as up:
+        yield up
 
 
 @pytest.fixture(scope="session")
-def secured(docker_engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:  # noqa: ARG001
+def stack(shared: ExitStack, tmp_path_factory: pytest.TempPathFactory) -> Deployed:
+    deployed = Deployed(make_env(tmp_path_factory.mktemp("stack") / ".env", FRAUD_MODE="micro-batch"))
+    if os.environ.get("KEEP_STACK") != "1":
+        shared.callback(deployed.call, "down", "--volumes")
+    up = deployed.call("up", "--timeout", "500")
+    assert up.returncode == 0, up.stdout
+    assert "all healthy after" in up.stdout
+    return deployed
+
+
+@pytest.fixture(scope="session")
+def secured(shared: ExitStack, tmp_path_factory: pytest.TempPathFactory) -> Deployed:
+    shared.close()
     env = tmp_path_factory.mktemp("secure") / ".env"
     changes = {"COMPOSE_PROJECT_NAME": _SECURE_PROJECT, "FRAUD_MODE": "continuous", "GENERATOR_RATE": "50"}
     deployed = Deployed(make_env(env, **changes))
-    try:
-        up = deployed.call("up", "--secure", "--timeout", "500")
-        assert up.returncode == 0, up.stdout
-        yield deployed
-    finally:
-        deployed.call("down", "--volumes")
+    shared.callback(deployed.call, "down", "--volumes")
+    up = deployed.call("up", "--secure", "--timeout", "500")
+    assert up.returncode == 0, up.stdout
+    return deployed

@@ -74,6 +74,11 @@ PAGES: dict[int, list[tuple[str, str, str]]] = {
         ("delete figures", "POST", "/api/v1/admin/tsdb/delete_series?match[]=up"),
         ("write figures", "POST", "/api/v1/write"),
     ],
+    9093: [
+        ("alerts and silences", "GET", "/api/v2/silences"),
+        ("settings", "GET", "/api/v2/status"),
+        ("metrics", "GET", "/metrics"),
+    ],
     3000: [
         ("dashboards", "GET", "/api/search"),
         ("settings", "GET", "/api/admin/settings"),

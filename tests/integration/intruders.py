@@ -17,7 +17,7 @@ from fraud_filter.kafka.access import load_users
 from intruder import Attempt, Task
 from listening import listening
 
-NETWORKS = ("kafka", "load", "monitoring", "spark")
+NETWORKS = ("alerts", "kafka", "load", "monitoring", "receiver", "spark")
 #: Docker's own network, in which nothing of a stack is.
 OUTSIDE = "bridge"
 #: The port at which Spark's master would take programs: tried, although nothing may listen there.

@@ -34,6 +34,7 @@ PURPOSES: dict[tuple[str, int | str], str] = {
     ("probe", 9401): _METRICS,
     ("generator", 9402): _METRICS,
     ("prometheus", 9090): "page and API",
+    ("alertmanager", 9093): "alerts, silences and metrics",
     ("grafana", 3000): "page and API",
     **{(service, 9404): "metrics of Java" for service in ("kafka", "spark-master", "spark-worker", "fraud-filter")},
 }

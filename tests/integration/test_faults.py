@@ -12,7 +12,7 @@ from fraud_filter.config import ModeName, load
 from fraud_filter.probe.probe import Probe
 from lab.faults.catalogue import choose
 from lab.faults.run import Run
-from lab.faults.stage import Stage
+from lab.harness.compose_stack import ComposeStack
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def run(stack: Deployed) -> Iterator[Run]:
     running = {state.service for state in opened.states()}
     opened.profiles = [profile for profile in opened.profiles if profile in running]  # Grafana, where none is to be had
     with Probe(settings) as probe:
-        yield Run(Stage(opened, settings, probe, print), 2.0)
+        yield Run(ComposeStack(opened, settings, probe, print), 2.0)
 
 
 # Killed executors are replaced by Spark in micro-batch modes; in the others the query ends, and is started again.

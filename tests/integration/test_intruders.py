@@ -20,9 +20,11 @@ from listening import ANY, PURPOSES
 
 #: What each network is there for: whoever is in it reaches these services, and no others.
 MEMBERS = {
+    "alerts": {"alertmanager", "prometheus"},
     "kafka": {"kafka", "fraud-filter"},  # Spark's own ports are not open here
     "load": {"kafka", "probe", "generator", "prometheus"},
     "monitoring": {"prometheus"},
+    "receiver": {"alertmanager"},
     "spark": {"spark-master", "spark-worker", "fraud-filter", "prometheus"},
 }
 
@@ -105,8 +107,17 @@ def test_networks_hold_only_what_must_talk(intruded: Intruded) -> None:
 
 
 def test_nothing_is_had_without_a_login_but_figures(intruded: Intruded) -> None:
-    """In the local stack Kafka, Prometheus and Spark's pages trust whoever reaches them, and nothing else does."""
-    had = {what for tried in intruded.attempts.values() for words in gets(tried, NOTHING).values() for what in words}
+    """In the local stack Kafka, Prometheus and Spark's pages trust whoever reaches them, and nothing else does.
+
+    Alertmanager does in both: its networks keep others away.
+    """
+    had = {
+        what
+        for tried in intruded.attempts.values()
+        for place, words in gets(tried, NOTHING).items()
+        for what in words
+        if place != "alertmanager:9093"
+    }
     assert not had & {"submit a program", "call", "reload", "quit", "snapshot", "delete figures", "write figures"}
     assert not any(f"{UNDOCUMENTED}:3000" in gets(tried, NOTHING) for tried in intruded.attempts.values())
     if intruded.name == "secured":
@@ -146,15 +157,15 @@ def test_spark_takes_no_programs_from_anywhere(intruded: Intruded) -> None:
         assert intruders.refuses(address, port), f"{service} takes programs at {address}"
 
 
-def test_no_container_of_spark_s_or_kafka_s_network_has_a_way_out(intruded: Intruded) -> None:
+def test_no_network_has_a_way_out_but_that_of_alertmanager_alone(intruded: Intruded) -> None:
     """Where a port is published there is a route out, but no address that an answer could be sent to."""
     stack = intruded.deployed.open()
     ways = {}
     for name in NETWORKS:
         network = stack.client.networks.get(f"{stack.name}_{name}").attrs
         ways[name] = "none" if network["Internal"] else network["Options"].get(_MASQUERADE)
-    closed = {"kafka", "spark"} if stack.secure else {"kafka"}
-    assert ways == {name: "none" if name in closed else "false" for name in NETWORKS}
+    closed = {"alerts", "kafka", "spark"} if stack.secure else {"alerts", "kafka"}
+    assert ways == {name: "none" if name in closed else "false" for name in NETWORKS} | {"receiver": None}
     for state in intruders.running(stack):
         _, routes = state.container.exec_run(["cat", "/proc/net/route"])
         leaves = [line for line in routes.decode().splitlines() if line.split()[1] == "00000000"]

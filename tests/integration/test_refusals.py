@@ -35,7 +35,7 @@ def _says(done: subprocess.CompletedProcess[str], *words: str) -> None:
 
 def test_too_few_cores(refused: Deployed) -> None:
     env_file.change(refused.env, "KAFKA_PARTITIONS", "9")
-    _says(refused.call("up"), "KAFKA_PARTITIONS=9", "SPARK_WORKER_CORES=4", "continuous")
+    _says(refused.call("up"), "KAFKA_PARTITIONS=9", "SPARK_WORKER_CORES=4", "real-time")
 
 
 def test_a_taken_port(refused: Deployed) -> None:

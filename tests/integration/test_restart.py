@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from audits import COMMITTED, audited, committed_past_the_end
+from audits import audited, committed_past_the_end
 from deployed import Deployed
-from waiting import wait_until
 
 
 def test_down_and_up_goes_on_from_the_checkpoint_and_loses_nothing(stack: Deployed, tmp_path: Path) -> None:
-    before = wait_until("a commit", lambda: stack.metric(COMMITTED))
+    before = committed_past_the_end(stack)
     down = stack.call("down")
     assert down.returncode == 0, down.stdout
     assert stack.open().states() == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from urllib.parse import quote
 
 import pytest
 
@@ -21,6 +22,8 @@ done
 exit $found
 """
 _ALERT_S = 60
+#: Commits of half a minute, by those of the last ten: from two on the alert knows a stall from a pause.
+_COMMITS = "30 * sum(rate(fraud_filter_commits_total[10m])) > 3"
 
 
 def signal_executors(stack: Deployed, name: str) -> None:
@@ -37,7 +40,8 @@ def stalled(stack: Deployed) -> bool:
 @pytest.fixture
 def hanging(stack: Deployed) -> Iterator[float]:
     """Executors that hang for the time of the test; gives the moment since when, by the monotonic clock."""
-    wait_until("the filter commits", lambda: stack.metric("fraud_filter_commits_total").get("", 0) > 3, timeout_s=120)
+    asked = f"/api/v1/query?query={quote(_COMMITS)}"
+    wait_until("commits", lambda: stack.json("PROMETHEUS_PORT", asked)["data"]["result"], timeout_s=400)
     wait_until("no stall", lambda: not stalled(stack), timeout_s=120)
     signal_executors(stack, "STOP")
     yield time.monotonic()

@@ -43,6 +43,9 @@ def test_the_first_mode_runs_on_the_cluster(stack: Deployed) -> None:
 @pytest.mark.parametrize("mode", ["async-progress", "real-time", "continuous", "micro-batch"])
 def test_switch_moves_to_a_mode_that_runs_on_the_cluster(stack: Deployed, mode: str) -> None:
     old = env_file.read(stack.env)["FRAUD_MODE"]
+    if mode == "real-time":  # as one that was killed at its worst leaves it: no old filter, and no new one
+        (container,) = [state.container for state in stack.open().states() if state.service == "fraud-filter"]
+        container.remove(force=True)
     switched = stack.call("switch", mode)
     assert switched.returncode == 0, switched.stdout
     assert f"from {old} to {mode} mode in " in switched.stdout
@@ -54,15 +57,6 @@ def test_nothing_was_lost_on_the_way(stack: Deployed, tmp_path: Path) -> None:
     assert audited(stack, tmp_path / "audit.json", committed)["payments"] == sum(committed.values()) > 0
 
 
-def test_a_switch_that_was_killed_is_completed_by_the_next(stack: Deployed) -> None:
-    """Killed at its worst: the old filter is gone, the new one was not made."""
-    (old,) = [state.container for state in stack.open().states() if state.service == "fraud-filter"]
-    old.remove(force=True)
-    switched = stack.call("switch", "real-time")
-    assert switched.returncode == 0, switched.stdout
-    _runs_on_the_cluster(stack, "real-time")
-
-
 def test_the_mode_it_is_in_already_is_no_switch(stack: Deployed) -> None:
-    same = stack.call("switch", "real-time")
-    assert (same.returncode, same.stdout) == (0, "real-time mode it is already\n")
+    same = stack.call("switch", "micro-batch")
+    assert (same.returncode, same.stdout) == (0, "micro-batch mode runs already\n")

@@ -129,7 +129,9 @@ def test_a_schema_file_is_taken_or_refused(tmp_path: Path, content: bytes) -> No
 @_shared
 @given(tree=_trees | st.fixed_dictionaries({"topics": _trees}))
 def test_a_topics_file_is_taken_or_refused(tmp_path: Path, tree: Any) -> None:
-    _taken_or_refused(lambda path: load_topics(load(), path), tmp_path / "topics.yml", _dump(tree).encode())
+    _taken_or_refused(
+        lambda path: load_topics(load({"topics_file": path})), tmp_path / "topics.yml", _dump(tree).encode()
+    )
 
 
 @_shared
@@ -138,7 +140,7 @@ def test_a_topics_file_is_taken_or_refused(tmp_path: Path, tree: Any) -> None:
 @example(content=b"topics: 2024-99-99")
 @example(content=b"topics: " + b"1" * 5000)
 def test_a_topics_file_of_any_text_is_taken_or_refused(tmp_path: Path, content: bytes) -> None:
-    _taken_or_refused(lambda path: load_topics(load(), path), tmp_path / "topics.yml", content)
+    _taken_or_refused(lambda path: load_topics(load({"topics_file": path})), tmp_path / "topics.yml", content)
 
 
 _env_texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))

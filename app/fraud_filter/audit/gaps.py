@@ -6,11 +6,13 @@ Of the former the filter's checkpoint tells: it holds the committed offsets and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fraud_filter.config import Settings
+from fraud_filter.checkpoint.versions import Began
+from fraud_filter.config import Settings, refused
 from fraud_filter.kafka.topic_id import find_input, open_admin
+from fraud_filter.rules.version import Ruling, read_ruling
 
 
 class Gap(NamedTuple):
@@ -23,10 +25,16 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a checkpoint tells of the input topic: noted losses, and where each partition is committed to."""
+    """What a checkpoint tells of the input topic: noted losses, where each partition is committed to, and began.
+
+    `versions` of the rules began one after the other; `rulings` has each of them by its version.
+    """
 
     losses: list[Gap]
     committed: dict[int, int]
+    begin: dict[int, int] = field(default_factory=dict)
+    versions: list[Began] = field(default_factory=list)
+    rulings: dict[str, Ruling] = field(default_factory=dict)
 
 
 def read_recorded(settings: Settings) -> Recorded | None:
@@ -38,7 +46,8 @@ def read_recorded(settings: Settings) -> Recorded | None:
     """
     from fraud_filter.checkpoint.java import open_checkpoint
     from fraud_filter.checkpoint.kept import read_input, read_losses
-    from fraud_filter.checkpoint.progress import CheckpointReader
+    from fraud_filter.checkpoint.readers import CheckpointReader
+    from fraud_filter.checkpoint.versions import read_document, read_versions
 
     directory = settings.checkpoint_directory
     if settings.checkpoint_is_local and directory and not directory.is_dir():
@@ -50,7 +59,20 @@ def read_recorded(settings: Settings) -> Recorded | None:
             return None
         losses = [Gap(loss.partition, loss.start, loss.end) for loss in read_losses(files) if loss.topic_id == topic_id]
         newest = CheckpointReader(files, settings.input_topic).newest()
-        return Recorded(losses, newest.end if newest else kept.begin)
+        versions = [one for one in read_versions(files) if one.topic_id == topic_id]
+        documents = {one.version: read_document(files, one.version) for one in versions}
+    rulings = {version: _ruling(document, version, settings) for version, document in documents.items()}
+    return Recorded(losses, newest.end if newest else kept.begin, kept.begin, versions, rulings)
+
+
+def _ruling(document: object, version: str, settings: Settings) -> Ruling:
+    try:
+        return read_ruling(document, f"the rules of version {version}")
+    except ValueError as error:
+        raise refused(
+            "checkpoint", settings.checkpoint, f"can't be judged by: {error}",
+            f"put back a copy of fraud-filter/rules/{version}.json, or audit with another --checkpoint",
+        ) from None  # fmt: skip
 
 
 def find_gaps(

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fraud_filter.audit.digest import ABSENT, BROKEN, FLAGGED, PASSED, REJECTED, Digest, Row
+from fraud_filter.audit.digest import ABSENT, BROKEN, FLAGGED, PASSED, REJECTED, UNTOLD, Digest, Row
 from fraud_filter.audit.spill import HELD_BYTES, Spill
 from fraud_filter.oracle import Decision
 from fraud_filter.query.source_headers import Source
@@ -43,6 +43,14 @@ class _Book:
         self.places = array("I", bytes(4 * size))  # of the rows of those that should be flagged or rejected
         self.rows = bytearray()
         self.seen = bytearray(size)
+        #: Of payments that other rules decided, too: the kind and the row, by place and number of these rules.
+        self.others: dict[tuple[int, int], tuple[int, bytes]] = {}
+
+
+def _kind(decision: Decision) -> int:
+    if decision.reason is not None:
+        return REJECTED
+    return FLAGGED if decision.rules else PASSED
 
 
 class Ledger:
@@ -56,9 +64,15 @@ class Ledger:
         examples: int,
         group_offsets: int = GROUP_OFFSETS,
         held_bytes: int = HELD_BYTES,
+        features: Sequence[str] = (),
+        more: Sequence[PaymentSchema] = (),
     ) -> None:
-        """`examples` findings of each kind are kept; decisions of `held_bytes` wait in memory, the others on disk."""
-        self._digest = Digest(schema)
+        """`examples` findings of each kind are kept; decisions of `held_bytes` wait in memory, the others on disk.
+
+        `features` are those fields of the schema that are the filter's own results; `more` the schemas of further
+        rules, from number 1 on.
+        """
+        self._digest = Digest(schema, *more)
         self._spill = Spill(self._digest.row_bytes, held_bytes)
         self._size = group_offsets
         self._start, self._end = dict(start), dict(end)
@@ -67,6 +81,8 @@ class Ledger:
         self._limit = examples
         self.expected: Counter[int] = Counter()
         self.written = self.rejected = self.duplicated = self.unexpected = self.former = self.lost = self.undecided = 0
+        self._features = frozenset(features)
+        self.compared = self.differing = self.untold = 0
         self.reject_reasons: Counter[str] = Counter()
         self.examples: dict[str, list[Finding]] = {"lost": [], "duplicated": [], "unexpected": []}
 
@@ -76,14 +92,19 @@ class Ledger:
         return number in self._end and self._start[number] <= source.offset < self._end[number]
 
     def see_flagged(
-        self, source: Source, key: bytes | None, fields: Sequence[Any] | None, rules: tuple[str, ...]
+        self,
+        source: Source,
+        key: bytes | None,
+        fields: Sequence[Any] | None,
+        rules: tuple[str, ...],
+        version: int = 0,
     ) -> None:
-        """Notes a flagged record; `fields` is None when it can't be read."""
-        self._put_aside(source, self._digest.flagged(source, key, fields, rules))
+        """Notes a flagged record, judged by the rules of number `version`; `fields` is None when it can't be read."""
+        self._put_aside(source, self._digest.flagged(source, key, fields, rules, version))
 
-    def see_rejected(self, source: Source, key: bytes | None, value: bytes | None) -> None:
+    def see_rejected(self, source: Source, key: bytes | None, value: bytes | None, version: int = 0) -> None:
         """Notes a rejected record. A reason other than the oracle's is no fault: texts may differ."""
-        self._put_aside(source, self._digest.rejected(source, key, value))
+        self._put_aside(source, self._digest.rejected(source, key, value, version))
 
     def see_former(self) -> None:
         """Notes a decision on a payment of a former topic of the same name: it is no matter of this one's."""
@@ -105,19 +126,39 @@ class Ledger:
         key: bytes | None,
         value: bytes | None,
         decision: Decision,
+        version: int = 0,
     ) -> None:
-        """Notes what should become of a payment; a partition's payments come in their order."""
+        """Notes what should become of a payment by the rules of number `version`; a partition's payments come in their
+        order."""
         book = self._book(partition, offset // self._size)
-        at = offset - book.first
-        if decision.reason is None and not decision.rules:
-            book.kinds[at] = PASSED
-            self.expected[PASSED] += 1
-            return
-        kind = FLAGGED if decision.reason is None else REJECTED
+        at, kind = offset - book.first, _kind(decision)
         book.kinds[at] = kind
-        book.places[at] = len(book.rows) // self._digest.row_bytes
-        book.rows += self._digest.expected(offset, timestamp_ms, key, value, decision)
         self.expected[kind] += 1
+        if kind != PASSED:
+            book.places[at] = len(book.rows) // self._digest.row_bytes
+            book.rows += self._digest.expected(offset, timestamp_ms, key, value, decision, version)
+
+    def allow(
+        self,
+        partition: int,
+        offset: int,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        decision: Decision,
+        version: int,
+    ) -> None:
+        """Notes what other rules than those of `expect`, which comes first, were right to make of a payment."""
+        book = self._book(partition, offset // self._size)
+        kind = _kind(decision)
+        row = self._digest.expected(offset, timestamp_ms, key, value, decision, version) if kind != PASSED else b""
+        book.others[offset - book.first, version] = kind, row
+
+    def pass_over(self, partition: int, offset: int) -> None:
+        """Notes a valid payment of which cannot be told whether it is to be flagged."""
+        book = self._book(partition, offset // self._size)
+        book.kinds[offset - book.first] = UNTOLD
+        self.untold += 1
 
     def settle(self) -> None:
         """Settles the groups whose payments have begun to come: their partitions are read to their end."""
@@ -161,20 +202,24 @@ class Ledger:
 
     def _see(self, partition: int, book: _Book, row: Row) -> None:
         at, told = row.offset - book.first, self._digest.text(row)
-        kind, is_rejected = book.kinds[at], row.kind == REJECTED
+        other = book.others.get((at, row.version)) if book.others else None
+        kind, is_rejected = other[0] if other else book.kinds[at], row.kind == REJECTED
         self.written += not is_rejected
+        if kind == UNTOLD and not is_rejected:
+            return
         if kind != (REJECTED if is_rejected else FLAGGED):
-            valid = {PASSED: "it is valid", FLAGGED: "it is valid"} if is_rejected else {}
-            wrong = {ABSENT: "no payment has this offset", PASSED: "it matches no rule", REJECTED: "it is not valid"}
+            valid = dict.fromkeys((PASSED, FLAGGED, UNTOLD), "it is valid") if is_rejected else {}
+            wrong = {ABSENT: "no record has this offset", PASSED: "it matches no rule", REJECTED: "it is not valid"}
             named = f"rejected ({told})" if is_rejected else f"flagged by {told or 'no rule'}"
             if is_rejected:
                 self._mark(book, at, _SEEN_REJECTED)
             self._unexpected(partition, row.offset, f"{named}, but {(wrong | valid)[kind]}")
             return
-        due = self._digest.row(book.rows, book.places[at])
+        rows, place = (bytearray(other[1]), 0) if other else (book.rows, book.places[at])
+        due = self._digest.row(rows, place)
         if row.timestamp_ms != due.timestamp_ms:
-            other = f"decided with source.timestamp {row.timestamp_ms}, but the payment's is {due.timestamp_ms}"
-            self._unexpected(partition, row.offset, other)
+            late = f"decided with source.timestamp {row.timestamp_ms}, but the record's is {due.timestamp_ms}"
+            self._unexpected(partition, row.offset, late)
             return
         if not self._mark(book, at, _SEEN_REJECTED if is_rejected else _SEEN_FLAGGED):
             self.duplicated += 1
@@ -193,14 +238,17 @@ class Ledger:
 
     def _compare(self, partition: int, row: Row, due: Row) -> None:
         told = self._digest.text(row)
+        if row.kind == FLAGGED and self._features:
+            self.compared += 1
+            self.differing += not self._features.isdisjoint(self._digest.differences(row, due))
         if row.kind == BROKEN:
-            self._unexpected(partition, row.offset, "flagged with a value that is not a payment with rules")
+            self._unexpected(partition, row.offset, "flagged with a value that is not a record with rules")
         elif row.kind == FLAGGED and row.detail != due.detail:
             instead = self._digest.text(due)
             self._unexpected(partition, row.offset, f"flagged by {told or 'no rule'} instead of {instead}")
         elif different := self._digest.differences(row, due):
             names = ", ".join(different)
-            self._unexpected(partition, row.offset, f"written with another {names} than the payment's")
+            self._unexpected(partition, row.offset, f"written with another {names} than the record's")
 
     def _unexpected(self, partition: int, offset: int, reason: str) -> None:
         self.unexpected += 1

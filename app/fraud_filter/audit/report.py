@@ -5,25 +5,35 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
+from fraud_filter.audit.detection import Detected
 from fraud_filter.audit.gaps import Gap
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.config import Settings
+from fraud_filter.schema import HEADER_LABEL
 from fraud_filter.text.console import PrintableConsole
 from fraud_filter.text.terminal import printable
 
 _ROWS = {
-    "payments": "payments read",
-    "expected": "payments that should be flagged",
+    "payments": "records read",
+    "expected": "records that should be flagged",
     "written": "flagged records written",
-    "rejected_expected": "payments that should be rejected",
-    "rejected": "payments rejected",
+    "rejected_expected": "records that should be rejected",
+    "rejected": "records rejected",
     "former": "records about a former topic of this name, left out",
-    "removed": "payments removed from the topic before they were decided",
-    "lost": "payments lost (neither flagged nor rejected, as they should be)",
+    "removed": "records removed from the topic before they were decided",
+    "lost": "records lost (neither flagged nor rejected, as they should be)",
     "duplicated": "records that repeat another",
     "unexpected": "records that should not be there",
 }
-_FAULTS = ("removed", "lost", "unexpected")
+_FEATURE_ROWS = {
+    "decisions": "flagged records whose features (and score) were compared",
+    "differing": "of these, with others than they should have",
+    "untold": "records whose features no one can tell, neither lost nor unexpected",
+    "truncated": "records with a window that may be cut short",
+}
+#: What rules of a family look at.
+_FAMILIES = {"rules": "single records", "velocity": "velocity", "model": "the model's score"}
+_FAULTS = ("removed", "lost", "unexpected", "differing")
 
 
 def print_audit(result: AuditResult, settings: Settings, console: Console | None = None) -> None:
@@ -31,13 +41,24 @@ def print_audit(result: AuditResult, settings: Settings, console: Console | None
     console = console or PrintableConsole()
     offsets = ", ".join(f"{partition}: {result.start[partition]} to {end}" for partition, end in result.end.items())
     if not result.payments:
-        console.print(f"Nothing to audit: {settings.input_topic} holds no payment at offsets {offsets}.", markup=False)
+        console.print(f"Nothing to audit: {settings.input_topic} holds no record at offsets {offsets}.", markup=False)
     if result.payments or not result.ok:
         console.print(_table(result, f"Audit of {settings.input_topic}, offsets by partition {offsets}"))
+    if result.detection:
+        console.print(_detection(result.detection))
     for gap in result.gaps:
         console.print(f"removed: {_where(gap)}", markup=False)
     for gap in result.missing:
         console.print(f"not audited, no longer retained: {_where(gap)}", markup=False)
+    if len(result.versions) > 1 or result.unknown:
+        counts = ", ".join(f"{version or 'none'}: {count:,}" for version, count in result.versions.items())
+        console.print(f"records by the version of the rules that decided: {counts}", markup=False)
+    if result.unknown:
+        console.print(
+            f"{result.unknown:,} records were decided by rules that are not known here, and judged by others; "
+            "--checkpoint names where the filter has kept them",
+            markup=False,
+        )
     for kind, findings in result.examples.items():
         for finding in findings:
             where = f"partition {finding.partition}, offset {finding.offset}"
@@ -56,9 +77,23 @@ def _table(result: AuditResult, title: str) -> Table:
     table = Table(title=title)
     table.add_column("what")
     table.add_column("count", justify="right")
-    for name, label in _ROWS.items():
-        count = getattr(result, name)
+    labelled = [(name, label, getattr(result, name)) for name, label in _ROWS.items()]
+    if result.features:
+        labelled += [(name, label, getattr(result.features, name)) for name, label in _FEATURE_ROWS.items()]
+    for name, label, count in labelled:
         table.add_row(label, f"{count:,}", style="bold red" if name in _FAULTS and count else "")
+    return table
+
+
+def _detection(detected: Detected) -> Table | str:
+    if not detected.labelled:
+        return f"No record has a header {HEADER_LABEL!r}: what the rules find of fraud is not known."
+    table = Table(title=f"{detected.fraud:,} of {detected.labelled:,} payments with a label are fraud")
+    table.add_column("rules over")
+    for heading in ("precision", "recall"):
+        table.add_column(heading, justify="right")
+    for family, found in detected.families.items():
+        table.add_row(_FAMILIES[family], *("-" if part is None else f"{part:.1%}" for part in found))
     return table
 
 

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
+from fraud_filter.audit.detection import Detected, plain
 from fraud_filter.audit.gaps import Gap
 from fraud_filter.audit.ledger import Finding
+
+
+class FeatureCounts(NamedTuple):
+    """`decisions` are flagged records whose features were compared, `differing` those with others than are right.
+
+    `untold` payments have features that no one can tell: their key came on several partitions, or a window reaches back
+    to before what is retained. They are neither lost nor unexpected. `truncated` payments have a window that holds as
+    many payments as the state keeps.
+    """
+
+    decisions: int
+    differing: int
+    untold: int
+    truncated: int
 
 
 @dataclass(frozen=True)
@@ -21,7 +36,11 @@ class AuditResult:
     or source.timestamp than the payment's, or without readable source headers. `former` counts records about payments
     of a former topic of the same name, which are left out. `reject_reasons` counts the expected rejected records by
     their own reason. `gaps` are offsets that Kafka removed before they were decided, as far as a checkpoint tells of
-    them; `missing` are those that were asked for and are no longer retained, decided or not.
+    them; `missing` are those that were asked for and are no longer retained, decided or not. `features`
+    is None where the rules have none. `detection` tells what rules find of labelled fraud; None where nobody asked.
+    `versions` counts the written records by the version of the rules in their
+    header, "" where there is none; `unknown` of them have one that is neither the given rules' nor in the checkpoint,
+    and were judged by those that were due.
     """
 
     start: dict[int, int]
@@ -41,6 +60,10 @@ class AuditResult:
     gaps: tuple[Gap, ...] = ()
     former: int = 0
     missing: tuple[Gap, ...] = ()
+    features: FeatureCounts | None = None
+    detection: Detected | None = None
+    versions: dict[str, int] = field(default_factory=dict)
+    unknown: int = 0
 
     @property
     def complete(self) -> bool:
@@ -59,8 +82,10 @@ class AuditResult:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        plain = {name: value for name, value in vars(self).items() if name != "examples"}
+        told = {name: value for name, value in vars(self).items() if name not in ("examples", "detection")}
         examples = {kind: [finding._asdict() for finding in found] for kind, found in self.examples.items()}
         gaps = {name: [gap._asdict() for gap in getattr(self, name)] for name in ("gaps", "missing")}
+        told["features"] = self.features._asdict() if self.features else None
+        told |= {"detection": plain(self.detection)} if self.detection else {}
         added = {"complete": self.complete, "removed": self.removed}
-        return {"ok": self.ok, **plain, **added, **gaps, "examples": examples}
+        return {"ok": self.ok, **told, **added, **gaps, "examples": examples}

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
+from fraud_filter.audit.detection import Detection
 from fraud_filter.audit.gaps import Recorded, find_gaps, find_missing
+from fraud_filter.audit.history import History, find_history
 from fraud_filter.audit.ledger import FLAGGED, REJECTED, Ledger
-from fraud_filter.audit.result import AuditResult
+from fraud_filter.audit.result import AuditResult, FeatureCounts
+from fraud_filter.audit.rulings import Rulings
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
 from fraud_filter.kafka.offsets import find_bounds, find_partitions, open_consumer, read_records
 from fraud_filter.kafka.topic_id import find_input, open_admin
-from fraud_filter.oracle import Decision, Oracle
+from fraud_filter.model.read import read_model, reread_model
+from fraud_filter.oracle import Decision, Oracle, Place
 from fraud_filter.query.record_size import is_too_large
 from fraud_filter.query.source_headers import read_source
 from fraud_filter.rules.ruleset import load_rules
-from fraud_filter.schema import REASON_TOO_LARGE, load_schema
+from fraud_filter.rules.version import ruling_of
+from fraud_filter.schema import REASON_TOO_LARGE, input_schema
 
 _TOO_LARGE = Decision(REASON_TOO_LARGE, (), ())
 
@@ -37,6 +43,7 @@ def audit(
     settle_s: float = 0.0,
     examples: int = 10,
     recorded: Recorded | None = None,
+    labels: bool = False,
 ) -> AuditResult:
     """Audits the payments from offset `start` to before `end` of each partition of the input topic.
 
@@ -45,20 +52,22 @@ def audit(
     does not grow with their number: what is to be compared waits on disk, some 65 bytes a written record.
 
     Args:
-        settings: brokers, topics, payment schema and rules.
+        settings: brokers, topics; payment schema and rules for what was decided by none that the checkpoint keeps.
         start: first offset by partition. Records that are no longer retained are `missing`.
         end: offset after the last one, by partition.
         settle_s: seconds between finding the end of the input and that of the outputs, for a query that is running.
         examples: how many findings of each kind to keep.
-        recorded: what the filter's checkpoint tells of payments that are gone.
+        recorded: what the filter's checkpoint tells of payments that are gone, and of the rules that decided.
+        labels: whether to tell what the rules find of labelled fraud.
 
     Raises:
         UsageError: no broker, a missing topic, offsets outside the topic, a schema or rules that can't be audited.
         FraudFilterError: the broker stopped answering, the disk is full, or a rule can't be evaluated.
     """
     began = time.monotonic()
-    schema = load_schema(settings.payment_schema)
-    oracle = Oracle(schema, load_rules(settings.rules, schema))
+    schema = input_schema(settings)
+    rules, _ = read_model(load_rules(settings.rules, schema), schema, settings)
+    rulings = Rulings(ruling_of(rules, schema, settings), recorded, partial(reread_model, settings=settings))
     outputs = (settings.flagged_topic, settings.rejected_topic)
     topic_id = find_input(open_admin(settings), settings).id
     with open_consumer(settings) as consumer:
@@ -67,10 +76,18 @@ def audit(
         first, last = _range(settings, bounds, start or {}, end or {})
         time.sleep(settle_s)
         written = {topic: find_bounds(consumer, settings, topic, topics[topic]) for topic in outputs}
-    ledger = Ledger(schema, first, last, examples)
+    own, *more = rulings.columns
+    features = rulings.features
+    ledger = Ledger(own, first, last, examples, features=rulings.results, more=more)
     for topic, limits in written.items():
-        _read_output(settings, oracle, ledger, topic, topic_id, limits)
-    payments = _read_payments(settings, oracle, ledger, first, last)
+        _read_output(settings, rulings, ledger, topic, topic_id, limits)
+    history = History(first)
+    if remembering := rulings.remembering:
+        begin = recorded.begin if recorded else {}
+        history = find_history(settings, remembering, features, bounds, first, last, begin)
+    detection = Detection(rules) if labels else None
+    reader = _PaymentReader(settings, rulings, ledger, history, detection)
+    payments = reader.read(first, last)
     return AuditResult(
         start=first,
         end=last,
@@ -89,6 +106,12 @@ def audit(
         gaps=find_gaps(recorded, {number: low for number, (low, _) in bounds.items()}, first, last) if recorded else (),
         former=ledger.former,
         missing=find_missing(start or {}, end or {}, first),
+        features=FeatureCounts(ledger.compared, ledger.differing, ledger.untold, reader.truncated)
+        if rulings.results
+        else None,
+        detection=detection.result() if detection else None,
+        versions=dict(sorted(rulings.counted.items())),
+        unknown=rulings.unknown,
     )
 
 
@@ -115,31 +138,81 @@ def _range(
     return first, last
 
 
-def _read_payments(
-    settings: Settings, oracle: Oracle, ledger: Ledger, first: dict[int, int], end: Mapping[int, int]
-) -> int:
-    """Reads them in the order of their partitions; `first` moves on where records were removed by now."""
-    payments = 0
-    for group in _groups(end):
-        first |= (retained := _retained(settings, settings.input_topic, first, group))
-        ledger.begin_at(retained)
-        for batch in read_records(settings, settings.input_topic, retained, group):
-            payments += len(batch)
-            _expect(settings, oracle, ledger, batch)
-        ledger.settle()
-    return payments
+class _PaymentReader:
+    """Reads payments, and notes in the ledger what should become of them."""
+
+    def __init__(
+        self, settings: Settings, rulings: Rulings, ledger: Ledger, history: History, detection: Detection | None
+    ) -> None:
+        self._settings, self._rulings, self._ledger, self._history = settings, rulings, ledger, history
+        self._detection = detection
+        self.truncated = 0
+
+    def read(self, first: dict[int, int], end: Mapping[int, int]) -> int:
+        """Reads them in the order of their partitions; `first` moves on where records were removed by now."""
+        payments, topic = 0, self._settings.input_topic
+        for group in _groups(end):
+            first |= (retained := _retained(self._settings, topic, first, group))
+            self._ledger.begin_at(retained)
+            start = {number: min(self._history.start[number], at) for number, at in retained.items()}
+            for batch in read_records(self._settings, topic, start, group):
+                payments += self._expect(batch, retained)
+            self._ledger.settle()
+            self._rulings.forget(group)
+        return payments
+
+    def _expect(self, batch: list[Any], first: Mapping[int, int]) -> int:
+        """Returns how many of the records are audited: the others come before `first`, for their keys alone."""
+        places = [Place(message.partition(), message.offset(), message.timestamp()[1]) for message in batch]
+        judged_by = self._rulings.of(places)
+        decisions = self._decide(batch, places, judged_by)
+        audited = 0
+        for at, (place, message, (due, *others)) in enumerate(zip(places, batch, judged_by, strict=True)):
+            if place.offset < first[place.partition]:
+                continue
+            audited += 1
+            decision = decisions[due][at]
+            self.truncated += bool(decision.truncated)
+            if decision.reason is None and not self._history.can_tell(place.partition, place.timestamp_ms, decision):
+                self._ledger.pass_over(place.partition, place.offset)
+                continue
+            self._ledger.expect(*place, *_shown(message, decision), decision, due)
+            if self._detection and decision.reason is None:
+                self._detection.see(message.headers(), decision.rules)
+            for other in others:
+                decision = decisions[other][at]
+                self._ledger.allow(*place, *_shown(message, decision), decision, other)
+        return audited
+
+    def _decide(
+        self, batch: list[Any], places: list[Place], judged_by: list[tuple[int, ...]]
+    ) -> dict[int, dict[int, Decision]]:
+        """By the number of the rules the decisions on those records of the batch that they judge, by their place."""
+        of: dict[int, list[int]] = {}
+        for at, numbers in enumerate(judged_by):
+            for number in numbers:
+                of.setdefault(number, []).append(at)
+        limits = [max(self._rulings.all[number].max_record_bytes for number in numbers) for numbers in judged_by]
+        values = [
+            None if is_too_large(message.key(), message.value(), limit) else message.value()
+            for message, limit in zip(batch, limits, strict=True)
+        ]
+        reads = {id(oracle): oracle.read(values, places) for oracle in self._rulings.readers(of)}
+        decisions: dict[int, dict[int, Decision]] = {}
+        for number, own in of.items():
+            limit = self._rulings.all[number].max_record_bytes
+            read = reads[id(self._rulings.oracle(number))]
+            found = zip(own, self._rulings.judge(number).judge([read[at] for at in own]), strict=True)
+            decisions[number] = {
+                at: _TOO_LARGE if is_too_large(batch[at].key(), batch[at].value(), limit) else decision
+                for at, decision in found
+            }
+        return decisions
 
 
-def _expect(settings: Settings, oracle: Oracle, ledger: Ledger, batch: list[Any]) -> None:
-    contents = [
-        None if is_too_large(message.key(), message.value(), settings) else (message.key(), message.value())
-        for message in batch
-    ]
-    decisions = oracle.decide([content and content[1] for content in contents])
-    for message, content, decision in zip(batch, contents, decisions, strict=True):
-        key, value = content or (None, None)
-        place = message.partition(), message.offset(), message.timestamp()[1]
-        ledger.expect(*place, key, value, decision if content else _TOO_LARGE)
+def _shown(message: Any, decision: Decision) -> tuple[bytes | None, bytes | None]:
+    """Key and value as a decision is written with."""
+    return (None, None) if decision is _TOO_LARGE else (message.key(), message.value())
 
 
 def _groups(end: Mapping[int, int]) -> Iterable[dict[int, int]]:
@@ -158,7 +231,7 @@ def _retained(settings: Settings, topic: str, start: Mapping[int, int], end: Map
 
 def _read_output(
     settings: Settings,
-    oracle: Oracle,
+    rulings: Rulings,
     ledger: Ledger,
     topic: str,
     topic_id: str,
@@ -178,16 +251,17 @@ def _read_output(
                 elif not ledger.covers(source):
                     continue
                 elif topic == settings.rejected_topic:
-                    ledger.see_rejected(source, message.key(), message.value())
+                    ledger.see_rejected(source, message.key(), message.value(), rulings.see(source))
                 else:
-                    fields, rules = _flagged(oracle, message.value())
-                    ledger.see_flagged(source, message.key(), fields, rules)
+                    number = rulings.see(source)
+                    fields, rules = _flagged(rulings.oracle(number), message.value())
+                    ledger.see_flagged(source, message.key(), fields, rules, number)
 
 
 def _flagged(oracle: Oracle, value: bytes | None) -> tuple[tuple[Any, ...] | None, tuple[str, ...]]:
     """Fields and rules of a flagged record's value; None for fields that can't be read."""
     try:
-        reading, rules = oracle.reader.read_flagged(value or b"")
+        reading, rules = oracle.flagged_reader.read_flagged(value or b"")
     except (ValueError, RecursionError):
         return None, ()
     return (reading.fields if reading.reason is None else None), rules

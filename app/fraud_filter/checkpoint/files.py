@@ -18,9 +18,16 @@ _CHECKSUM = re.compile(r"\.(\d+)\.crc")
 #: and local disks have, removes the old one first. What is put into an object store is there whole or not at all.
 _REPLACED_BY_RENAME = frozenset({"hdfs", "webhdfs", "swebhdfs", "viewfs"})
 
+#: What file systems of Hadoop throw for a file that is not there.
+_GONE = ("FileNotFoundException", "NoSuchFileException")
+
 
 class CheckpointError(FraudFilterError):
     """The file system of a checkpoint refuses or can't be reached, perhaps for a while."""
+
+
+class GoneError(CheckpointError):
+    """A file is not there; a running query removes old entries between a listing and a look into them."""
 
 
 class CheckpointFiles:
@@ -75,6 +82,7 @@ class CheckpointFiles:
 
         Raises:
             BrokenEntryError: they don't fit their checksum.
+            GoneError: there is no such file.
         """
         from py4j.protocol import Py4JJavaError
 
@@ -180,5 +188,6 @@ class CheckpointFiles:
 
 def _failure(error: Any, where: str) -> CheckpointError:
     cause = error.java_exception
+    kind = GoneError if cause.getClass().getSimpleName() in _GONE else CheckpointError
     reason = str(cause.getMessage() or cause.getClass().getSimpleName()).splitlines()[0]
-    return CheckpointError(f"checkpoint {where}: {reason}")
+    return kind(f"checkpoint {where}: {reason}")

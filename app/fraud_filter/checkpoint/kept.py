@@ -1,4 +1,4 @@
-"""What the filter keeps in its checkpoint beside Spark's logs: which topic they are about, and what was lost.
+"""What the filter keeps in its checkpoint beside Spark's logs: which topic they are about, what was lost, what state.
 
 Spark reads none of it. Each file is replaced in one atomic step.
 """
@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from fraud_filter.checkpoint.entries import BrokenEntryError
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.errors import UsageError
+from fraud_filter.config import refused
 
 FOLDER = "fraud-filter"
-INPUT, LOSSES = f"{FOLDER}/input.json", f"{FOLDER}/losses.json"
+INPUT, LOSSES, STATE = f"{FOLDER}/input.json", f"{FOLDER}/losses.json", f"{FOLDER}/state.json"
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ def read_input(files: CheckpointFiles) -> Input | None:
         begin = {int(number): int(offset) for number, offset in found["begin"].items()}
         return Input(str(found["topic"]), str(found["topic_id"]), begin)
 
-    return _read(files, INPUT, parse, None)
+    return read_kept(files, INPUT, parse, None)
 
 
 def write_input(files: CheckpointFiles, kept: Input) -> None:
@@ -74,7 +74,7 @@ def read_losses(files: CheckpointFiles) -> list[Loss]:
         UsageError: the file can't be read as such.
         CheckpointError: the file system refuses.
     """
-    return _read(files, LOSSES, lambda found: [Loss(**each) for each in found], [])
+    return read_kept(files, LOSSES, lambda found: [Loss(**each) for each in found], [])
 
 
 def add_losses(files: CheckpointFiles, losses: list[Loss]) -> list[Loss]:
@@ -104,13 +104,51 @@ def add_losses(files: CheckpointFiles, losses: list[Loss]) -> list[Loss]:
     return new
 
 
-def _read(files: CheckpointFiles, path: str, parse: Callable[[Any], T], missing: T) -> T:
+@dataclass(frozen=True)
+class KeptState:
+    """What the query's state was made for: the features, as `Feature.described`, in how many partitions, how many
+    payments of a key."""
+
+    features: list[list[Any]]
+    partitions: int
+    payments: int
+
+
+def read_state(files: CheckpointFiles) -> KeptState | None:
+    """What is kept about the state; None where the query has none.
+
+    Raises:
+        UsageError: the file can't be read as such.
+        CheckpointError: the file system refuses.
+    """
+    return read_kept(files, STATE, lambda found: KeptState(**found), None)
+
+
+def write_state(files: CheckpointFiles, kept: KeptState | None) -> None:
+    """Keeps it, in place of what was kept.
+
+    Raises:
+        CheckpointError: the file system refuses.
+    """
+    if kept:
+        files.write(STATE, json.dumps(vars(kept)).encode())
+    else:
+        files.remove(STATE)
+
+
+def read_kept(files: CheckpointFiles, path: str, parse: Callable[[Any], T], missing: T) -> T:
+    """What `parse` makes of a JSON file in the checkpoint; `missing` where there is none.
+
+    Raises:
+        UsageError: the file can't be read as such.
+        CheckpointError: the file system refuses.
+    """
     if not files.exists(path):
         return missing
     try:
         return parse(json.loads(files.read(path)))
     except (BrokenEntryError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise UsageError(
-            f"setting checkpoint (--checkpoint, FRAUD_CHECKPOINT): {files.location}/{path} can't be read; put back a "
-            "copy of it, or remove it if the input topic was not recreated since the filter's last run"
-        ) from None
+        raise refused(
+            "checkpoint", f"{files.location}/{path}", "can't be read",
+            "put back a copy of it, or remove it if the input topic was not recreated since the filter's last run",
+        ) from None  # fmt: skip

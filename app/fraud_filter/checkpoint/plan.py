@@ -3,17 +3,18 @@
 Pure: contents in, steps out. The steps stand in such an order that after each of them an engine either fails to start
 or starts at a proven place or before it; what a plan leaves when it is cut short, the next plan mends.
 
-What Spark 4.2 does at a start, read in its source (MicroBatchExecution.populateStartOffsets,
+What Spark 4.3 does at a start, read in its classes (MicroBatchExecution.initializeExecution and populateStartOffsets,
 AsyncProgressTrackingMicroBatchExecution.validateOffsetLogAndGetPrevOffset, ContinuousExecution.getStartOffsets):
 
-- micro-batch, real-time: the newest offset entry N and entry N-1 must be there ("batch N-1 doesn't exist"). N is run
-  again from the end of N-1 unless it is committed. Older batches count as done, whatever the commit log says.
+- micro-batch: the newest offset entry N and entry N-1 must be there ("batch N-1 doesn't exist"). N is run again from
+  the end of N-1 unless it is committed. Older batches count as done, whatever the commit log says.
 - async-progress: the same, with the stored entry before N, whatever its number.
+- real-time: tracks its progress in the same way, and drops what comes after the newest commit first: it runs no batch
+  again as it was planned.
 - continuous: resumes from the newest commit. Later offset entries stay; an epoch of their number is not logged again
   (addOffset: HDFSMetadataLog.add leaves what is there): its commit would claim what the life before had read, perhaps
   more than this one. Without a commit it begins at startingOffsets again, and forgets where the micro-batch engines had
   begun (`sources/0/0`).
-- real-time writes its offset entry at the batch's end, and fails there when a killed batch has left one already.
 - micro-batch, async-progress and real-time fail on an entry without metadata, which is what continuous mode writes.
 """
 
@@ -99,7 +100,7 @@ def plan_repair(contents: Contents, mode: ModeName, now_ms: int) -> Plan:
         _go_on(draft, contents, mode, now_ms)
     else:
         begins_anew = _begin(draft, contents, mode, now_ms)
-    if draft.steps and contents.stateful:
+    if contents.stateful and not all(map(_fits_state, draft.steps)):
         raise UnrepairableError(
             f"{'; '.join(draft.reasons)}. The query keeps state, which fits its own batches only: it can't be repaired"
         )
@@ -123,6 +124,11 @@ def plan_skip(contents: Contents, mode: ModeName, topic: str, offsets: Mapping[i
         draft.remove(COMMITS, list(contents.commits))
         draft.steps += [Remove("sources")] if contents.initial else []
     return Plan(mode, tuple(draft.steps), tuple(draft.reasons))
+
+
+def _fits_state(step: Step) -> bool:
+    """Whether the state of the committed batch stays the right one: what was planned after it may be planned again."""
+    return isinstance(step, Remove) and not step.path.startswith(f"{COMMITS}/")
 
 
 def _kept(contents: Contents, mode: ModeName) -> OffsetEntry | None:
@@ -174,7 +180,7 @@ def _go_on(draft: _Draft, contents: Contents, mode: ModeName, now_ms: int) -> No
     later = [other for other in contents.offsets if other > number]
     commits = [other for other in contents.commits if other > number]
     if later:
-        draft.reasons.append(_dropped(contents, later, mode))
+        draft.reasons.append(_dropped(contents, later))
         draft.remove(OFFSETS, later)
     draft.reasons += [_broken_commit(contents, other) for other in commits if other > committed]
     draft.remove(COMMITS, commits)
@@ -200,7 +206,7 @@ def _begin(draft: _Draft, contents: Contents, mode: ModeName, now_ms: int) -> bo
     if pending and pending[0] > 0 and contents.initial is None:
         raise _unknown_place(contents)
     if pending:
-        draft.reasons.append(_dropped(contents, pending, mode))
+        draft.reasons.append(_dropped(contents, pending))
     draft.reasons += [_broken_commit(contents, number) for number in contents.commits]
     resume = MODES[mode].resume
     if resume.from_commit and contents.initial:
@@ -229,14 +235,11 @@ def _drop_broken(draft: _Draft, contents: Contents, after: int) -> None:
     draft.remove(COMMITS, commits)
 
 
-def _dropped(contents: Contents, numbers: list[int], mode: ModeName) -> str:
+def _dropped(contents: Contents, numbers: list[int]) -> str:
     broken = [f"{number} {_fault(contents, number)}" for number in numbers if contents.offsets.readable(number) is None]
     if broken:
         return f"offset entry {', '.join(broken)}: what it covered is read again"
-    listed = _numbers(numbers)
-    if MODES[mode].resume.fails_on_planned:
-        return f"{listed} not committed: {mode} mode would fail at the batch's end, as the entry is there already"
-    return f"{listed} not committed: what it covered is read again"
+    return f"{_numbers(numbers)} not committed: what it covered is read again"
 
 
 def _gap(contents: Contents, number: int) -> str:

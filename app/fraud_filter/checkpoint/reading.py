@@ -29,7 +29,7 @@ def read_contents(files: CheckpointFiles) -> Contents:
     names = {log: files.names(log) for log in (OFFSETS, COMMITS)}
     numbers = {log: [int(name) for name in found if name.isdigit()] for log, found in names.items()}
     return Contents(
-        offsets=Log(numbers[OFFSETS], partial(_offset_entry, files)),
+        offsets=Log(numbers[OFFSETS], partial(read_offset_entry, files)),
         commits=Log(numbers[COMMITS], partial(_commit_entry, files)),
         query_id=_query_id(files),
         initial=_initial(files),
@@ -44,7 +44,13 @@ def _is_temporary(name: str) -> bool:
     return name.startswith(".") and name.endswith(".tmp")
 
 
-def _offset_entry(files: CheckpointFiles, number: int) -> OffsetEntry:
+def read_offset_entry(files: CheckpointFiles, number: int) -> OffsetEntry:
+    """Entry `number` of the offset log.
+
+    Raises:
+        BrokenEntryError: it can't be read as such.
+        CheckpointError: the file system refuses.
+    """
     return parse_offset_entry(number, files.read(f"{OFFSETS}/{number}"))
 
 

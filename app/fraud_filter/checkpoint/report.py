@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, get_args
 
 from rich.console import Console
 from rich.table import Table
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from fraud_filter.checkpoint.contents import Broken, Contents
 from fraud_filter.checkpoint.entries import REPAIRED_CONF
+from fraud_filter.checkpoint.files import CheckpointFiles, GoneError
 from fraud_filter.checkpoint.plan import COMMITS, OFFSETS, UnrepairableError, plan_repair
+from fraud_filter.checkpoint.reading import read_contents
 from fraud_filter.config import ModeName
 from fraud_filter.modes import MODES
 from fraud_filter.text.console import PrintableConsole
 
+#: A running query removes entries in one go, and then none for many commits.
+_LOOKS = 5
+
 
 @dataclass(frozen=True)
 class Start:
-    """Whether a mode can start from the checkpoint as it is, whether a repair makes it so, and what stands against it.
+    """Whether a mode can start from the checkpoint as it is, whether a repair makes it so, and what prevents it.
 
     `begins_anew`: it begins where the setting `starting_offsets` says, because nothing is committed.
     """
@@ -58,6 +64,19 @@ class Inspection:
         return asdict(self)
 
 
+@retry(retry=retry_if_exception_type(GoneError), stop=stop_after_attempt(_LOOKS), reraise=True)
+def inspect_checkpoint(files: CheckpointFiles, now_ms: int) -> Inspection:
+    """Judges a checkpoint, also that of a running query, which removes old entries meanwhile.
+
+    Args:
+        now_ms: milliseconds since 1970.
+
+    Raises:
+        CheckpointError: the file system refuses, or entries are removed faster than they are read.
+    """
+    return inspect_contents(files.location, read_contents(files), now_ms)
+
+
 def inspect_contents(location: str, contents: Contents, now_ms: int) -> Inspection:
     """Judges a checkpoint; `now_ms` are milliseconds since 1970."""
     proven = contents.proven
@@ -86,7 +105,7 @@ def print_inspection(found: Inspection, console: Console | None = None) -> None:
     for label, value in _facts(found).items():
         facts.add_row(label, value)
     console.print(facts)
-    modes = Table("mode", "can start", "what stands against it")
+    modes = Table("mode", "can start", "what prevents it")
     for mode, start in found.modes.items():
         word = "yes" if start.startable else "after a repair" if start.repairable else "no"
         modes.add_row(mode, word, "\n".join(start.why) or ("begins at starting_offsets" if start.begins_anew else ""))
@@ -124,7 +143,7 @@ def _ends(ends: dict[str, Any]) -> str:
 
 def _time(seconds: float) -> str:
     try:
-        return datetime.fromtimestamp(seconds, timezone.utc).isoformat("T", "seconds")
+        return datetime.fromtimestamp(seconds, UTC).isoformat("T", "seconds")
     except (OverflowError, ValueError, OSError):  # no year that Python knows
         return f"{seconds:g} s after 1970"
 
@@ -144,7 +163,7 @@ def _written_by(contents: Contents) -> str:
     if json.loads(newest.metadata).get("conf") == REPAIRED_CONF:
         return f"{_one_of(bare)}, then repaired"
     if newest.number > min(contents.offsets) and newest.number - 1 not in contents.offsets:
-        return _one_of([mode.name for mode in MODES.values() if mode.resume.skips_numbers])
+        return _one_of([mode.name for mode in MODES.values() if not mode.writes_each_batch])
     return _one_of([mode.name for mode in MODES.values() if mode.writes_metadata])
 
 

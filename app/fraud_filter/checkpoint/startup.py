@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.checkpoint.plan import COMMITS, OFFSETS, UnrepairableError
 from fraud_filter.checkpoint.repair import Repair, repair, skip
-from fraud_filter.config import Settings
-from fraud_filter.errors import UsageError
+from fraud_filter.config import Settings, refused
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,10 +46,8 @@ def prepare_checkpoint(files: CheckpointFiles, settings: Settings) -> None:
     try:
         done = repair(files, settings.mode)
     except UnrepairableError as error:
-        raise UsageError(
-            f"setting checkpoint (--checkpoint, FRAUD_CHECKPOINT): {settings.checkpoint!r} can't be started from in "
-            f"{settings.mode} mode: {error}"
-        ) from None
+        reason = f"can't be started from in {settings.mode} mode: {error}"
+        raise refused("checkpoint", settings.checkpoint, reason) from None
     _tell(done, settings)
 
 

@@ -22,9 +22,10 @@ from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
     type=click.FloatRange(min=0),
     default=2.0,
     show_default=True,
-    help="seconds that a running filter gets for the newest payments before the output is read",
+    help="seconds that a running filter gets for the newest records before the output is read",
 )
-@click.option("--allow-gap", is_flag=True, help="take an empty range, and a --from before what is retained, for right")
+@click.option("--allow-gap", is_flag=True, help="accept an empty range, and a --from before what is retained")
+@click.option("--labels", is_flag=True, help="also tell what the rules find of labelled fraud (header `label`)")
 @click.option("--examples", type=click.IntRange(min=0), default=10, show_default=True, help="findings shown of a kind")
 @click.option(
     "--json",
@@ -45,6 +46,10 @@ from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
         "rejected_topic",
         "rules",
         "payment_schema",
+        "record_format",
+        "mode",
+        "features_unsupported",
+        "velocity_payments",
     ),
 )
 def command(
@@ -53,15 +58,16 @@ def command(
     end: str | None,
     settle_s: float,
     allow_gap: bool,
+    labels: bool,
     examples: int,
     json_file: Path | None,
 ) -> int:
-    """Compare what was written with what should have been, for every payment that is retained.
+    """Compare what was written with what should have been, for every record that is retained.
 
     Offsets of partitions that are not named are the first retained one and the current end. Exit codes: 0 nothing
     lost, nothing unexpected, 1 otherwise, 2 bad input. Duplicates are counted and are no fault. An empty range, or one
     that begins before what is retained, proves nothing and is a fault without --allow-gap. Where the filter's
-    checkpoint is in reach, payments that Kafka removed before they were decided are one in any case.
+    checkpoint is in reach, records that Kafka removed before they were decided are one in any case.
 
     What is to be compared waits on disk, where TMPDIR says: some 65 bytes a written record.
     """
@@ -71,7 +77,9 @@ def command(
 
     first, last = _offsets("--from", start), _offsets("--to", end)
     recorded = read_recorded(settings)
-    result = audit(settings, start=first, end=last, settle_s=settle_s, examples=examples, recorded=recorded)
+    result = audit(
+        settings, start=first, end=last, settle_s=settle_s, examples=examples, recorded=recorded, labels=labels
+    )
     print_audit(result, settings)
     if recorded is None:
         click.echo(

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 #: How the brokers that keep the lock are reached.
 _KAFKA = (
     "kafka_bootstrap_servers", "kafka_timeout_s", "kafka_security_protocol", "kafka_sasl_mechanism",
-    "kafka_sasl_username", "kafka_sasl_password_file", "kafka_ssl_ca", "kafka_ssl_certificate", "kafka_ssl_key",
+    "kafka_sasl_username", "kafka_sasl_password_file", "kafka_oauth_token_url", "kafka_oauth_scope",
+    "kafka_ssl_ca", "kafka_ssl_certificate", "kafka_ssl_key",
 )  # fmt: skip
 
 
@@ -41,12 +42,11 @@ def command() -> None:
 def inspect(path: str, as_json: bool, settings: Settings) -> None:
     """Say which offsets are committed, what is pending or broken, and which modes can start from it."""
     from fraud_filter.checkpoint.java import open_checkpoint
-    from fraud_filter.checkpoint.reading import read_contents
-    from fraud_filter.checkpoint.report import inspect_contents, print_inspection
+    from fraud_filter.checkpoint.report import inspect_checkpoint, print_inspection
 
     with open_checkpoint(path, settings) as files:
         _require_one(path, files.exists)
-        found = inspect_contents(path, read_contents(files), round(time.time() * 1000))
+        found = inspect_checkpoint(files, round(time.time() * 1000))
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2))
     else:
@@ -96,7 +96,7 @@ def repair(path: str, mode: str, unlocked: bool, settings: Settings) -> None:
             raise UsageError(f"argument PATH: {path} can't be repaired for {mode} mode: {error}") from None
         except Py4JError:
             if lock.lost:
-                raise FraudFilterError(f"{lock.lost}; what was done is whole: call it again") from None
+                raise FraudFilterError(f"{lock.lost}; the checkpoint is intact: call it again") from None
             raise
     for reason in done.plan.reasons:
         click.echo(printable(reason))
@@ -117,4 +117,4 @@ def _take(lock: Lock, files: CheckpointFiles) -> None:
     try:
         lock.hold(files)
     except CheckpointError as error:
-        raise FraudFilterError(f"{error}; where no filter can run on it, --unlocked repairs without") from None
+        raise FraudFilterError(f"{error}; where no filter can run on it, --unlocked repairs without a lock") from None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_RATE, _FLAGGED_SHARE, _MALFORMED_SHARE = 100.0, 0.05, 0.001
+_RATE, _FLAGGED_SHARE, _MALFORMED_SHARE, _FRAUD_SHARE = 100.0, 0.05, 0.001, 0.0
 _BURST_EVERY_S, _BURST_LENGTH_S, _BURST_FACTOR = 10.0, 1.0, 10.0
 
 _RAMP_ARGUMENTS = ("ramp_to", "ramp_seconds")
@@ -32,33 +32,34 @@ _FILE = click.Path(path_type=Path)
 
 
 @click.command()
-@click.option("--rate", type=float, metavar="N", help=f"payments per second  [{_RATE:g}]")
+@click.option("--rate", type=float, metavar="N", help=f"records per second  [{_RATE:g}]")
 @click.option("--profile", type=click.Choice(["steady", "ramp", "burst"]), help="shape of the rate  [steady]")
-@click.option("--ramp-to", type=float, metavar="N", help="ramp: payments per second at its end")
+@click.option("--ramp-to", type=float, metavar="N", help="ramp: records per second at its end")
 @click.option("--ramp-seconds", type=float, metavar="S", help="ramp: how long it takes  [--seconds]")
-@click.option("--burst-rate", type=float, metavar="N", help="burst: payments per second in it  [10 x --rate]")
+@click.option("--burst-rate", type=float, metavar="N", help="burst: records per second in it  [10 x --rate]")
 @click.option("--burst-every", type=float, metavar="S", help="burst: from one to the next  [10]")
 @click.option("--burst-length", type=float, metavar="S", help="burst: how long each takes  [1]")
-@click.option("--count", type=int, metavar="N", help="stop after N payments")
+@click.option("--count", type=int, metavar="N", help="stop after N records")
 @click.option("--seconds", type=float, metavar="S", help="stop after S seconds")
 @click.option("--flagged-share", type=float, metavar="X", help="share that matches a shipped rule  [0.05]")
-@click.option("--malformed-share", type=float, metavar="X", help="share that is no valid payment  [0.001]")
+@click.option("--malformed-share", type=float, metavar="X", help="share that is no valid record  [0.001]")
+@click.option("--fraud-share", type=float, metavar="X", help="share of fraud, labelled in a header  [0]")
 @click.option("--clock-offset", type=float, metavar="S", help="seconds by which the sender's clock is wrong  [0]")
-@click.option("--seed", type=int, metavar="N", help="same seed, same payments  [random]")
+@click.option("--seed", type=int, metavar="N", help="same seed, same records  [random]")
 @click.option("--replay", type=_FILE, metavar="FILE", help="send this CSV, JSON lines or Parquet file")
-@click.option("--mapping", metavar="NAME|FILE", help="replay: paysim, sparkov, or a YAML file for its columns")
+@click.option("--select", metavar="SQL|FILE", help="replay: DuckDB SELECT FROM file; or paysim, sparkov")
 @click.option("--speed", type=float, metavar="X", help="replay: multiple of the recorded pace  [1]")
 @click.option("--report", type=_FILE, metavar="FILE", help="also write the report as JSON")
 @settings_options(
-    *("kafka_bootstrap_servers", "input_topic", "payment_schema", "rules", "kafka_timeout_s"),
+    *("kafka_bootstrap_servers", "input_topic", "payment_schema", "record_format", "rules", "kafka_timeout_s"),
     *("metrics_host", "generator_port"),
 )
 def command(settings: Settings, count: int | None, seconds: float | None, report: Path | None, **arguments: Any) -> int:
-    """Write payments to Kafka at a set rate, made up or replayed from a file.
+    """Write records to Kafka at a set rate, made up or replayed from a file.
 
     It goes on until --count, --seconds or the end of the file, or until it is stopped (Ctrl-C, SIGTERM), and
-    then reports the rate that it really kept. Payments are sent when they are due, slow as the broker may be.
-    The exit code is 1 when a payment was not delivered.
+    then reports the rate that it really kept. Records are sent when they are due, slow as the broker may be.
+    The exit code is 1 when a record was not delivered.
     """
     from fraud_filter.generator.sender import Sender
 
@@ -97,15 +98,21 @@ def _served(settings: Settings, sender: Sender) -> Iterator[None]:
 
 
 def _made(settings: Settings, seconds: float | None, given: dict[str, Any]) -> Source:
-    from fraud_filter.generator.payments import MadePayments, Shares
+    from fraud_filter.generator.payments import Shares
+    from fraud_filter.generator.records import MadeRecords, made_source
 
-    _refuse(given, ("mapping", "speed"), "goes with --replay only")
+    _refuse(given, ("select", "speed"), "goes with --replay only")
     shares = Shares(
         flagged=_or(given["flagged_share"], _FLAGGED_SHARE),
         malformed=_or(given["malformed_share"], _MALFORMED_SHARE),
+        fraud=_or(given["fraud_share"], _FRAUD_SHARE),
     )
     seed = _or(given["seed"], secrets.randbits(32))
-    return MadePayments.for_settings(settings, _pace(seconds, given), seed=seed, shares=shares)
+    source = made_source(settings, _pace(seconds, given), seed=seed, shares=shares)
+    if isinstance(source, MadeRecords):
+        of = f"is for payments: {settings.payment_schema} requires other fields, which are made up by type"
+        _refuse(given, ("flagged_share", "fraud_share"), of)
+    return source
 
 
 def _replayed(settings: Settings, seconds: float | None, given: dict[str, Any]) -> Source:
@@ -113,7 +120,9 @@ def _replayed(settings: Settings, seconds: float | None, given: dict[str, Any]) 
     from fraud_filter.schema import load_schema
 
     _refuse(
-        given, ("flagged_share", "malformed_share", "clock_offset", "seed"), "is for made-up payments, not for --replay"
+        given,
+        ("flagged_share", "malformed_share", "fraud_share", "clock_offset", "seed"),
+        "is for made-up payments, not for --replay",
     )
     own_pace = given["rate"] is not None or given["profile"] is not None
     if own_pace:
@@ -123,7 +132,7 @@ def _replayed(settings: Settings, seconds: float | None, given: dict[str, Any]) 
     return Replay(
         given["replay"],
         load_schema(settings.payment_schema),
-        mapping=given["mapping"],
+        select=given["select"],
         pace=_pace(seconds, given) if own_pace else None,
         speed=_or(given["speed"], 1.0),
     )

@@ -9,27 +9,37 @@ import sys
 import traceback
 from importlib.util import find_spec
 from types import TracebackType
+from typing import Any
 
 import click
 
 import fraud_filter
+from fraud_filter.cli import extras
 from fraud_filter.errors import EXIT_USAGE, FraudFilterError
+from fraud_filter.text.nearest import did_you_mean
 from fraud_filter.text.terminal import PrintableFormatter, printable_lines
 
 #: group -> verb -> (module, one line for --help). Modules are imported when their verb is called.
 GROUPS = {
     "Run": {
         "up": ("fraud_filter.cli.stack.up", "Bring up the Compose stack and wait until all of it is healthy."),
+        "rollout": (
+            "fraud_filter.cli.stack.rollout",
+            "Replace the stack's filter by its new rules, settings or code; with a standby by a handover.",
+        ),
         "switch": ("fraud_filter.cli.stack.switch", "Move the stack's filter to another mode on the same checkpoint."),
         "down": ("fraud_filter.cli.stack.down", "Stop the stack; its data stays."),
         "run": ("fraud_filter.cli.run", "Run the filter until it is stopped."),
+        "handover": ("fraud_filter.cli.handover", "Run the filter with other settings, in place of the one that runs."),
         "generate": (
             "fraud_filter.cli.generate",
-            "Write payments to Kafka at a set rate, made up or replayed from a file.",
+            "Write records to Kafka at a set rate, made up or replayed from a file.",
         ),
-        "rules": ("fraud_filter.cli.rules", "Check the rules, or try them on a file of payments."),
-        "topics": ("fraud_filter.cli.topics", "Create the topics with their settings."),
-        "access": ("fraud_filter.cli.access", "Make Kafka's users and their rights."),
+        "init": ("fraud_filter.cli.setup.init", "Write a project of your own: rules, schema, topics, settings."),
+        "rules": ("fraud_filter.cli.rules", "Check the rules, or try them on a file of records."),
+        "train": ("fraud_filter.cli.setup.train", "Learn from labelled payments which are fraud, and save the model."),
+        "topics": ("fraud_filter.cli.setup.topics", "Create the topics with their settings."),
+        "access": ("fraud_filter.cli.setup.access", "Create Kafka's users and set their rights."),
         "checkpoint": ("fraud_filter.cli.checkpoint", "Look into a checkpoint, or make another mode start from it."),
         "config": ("fraud_filter.cli.config", "Print the effective configuration."),
     },
@@ -37,6 +47,7 @@ GROUPS = {
         "status": ("fraud_filter.cli.stack.status", "Show the stack: health, mode, rates, latency, lag, addresses."),
         "health": ("fraud_filter.cli.health", "Say whether the running filter is active and keeps up."),
         "probe": ("fraud_filter.cli.probe", "Measure end-to-end latency from the output topics."),
+        "tail": ("fraud_filter.cli.tail", "Print decisions, or records, with their headers."),
         "audit": (
             "fraud_filter.cli.audit",
             "Compare what was written with what should have been: lost, duplicated, unexpected.",
@@ -48,14 +59,14 @@ GROUPS = {
     },
 }
 #: The module that has the verbs of the group "Prove", where it is installed: `fraud_filter` imports none of it.
-_PROVING = "lab.cli.verbs"
+_PROVING, _PROVES = "lab.cli.verbs", "Prove"
 
 
 def groups() -> dict[str, dict[str, tuple[str, str]]]:
     """All groups of verbs that are installed."""
     if find_spec(_PROVING.partition(".")[0]) is None:
         return GROUPS
-    return GROUPS | {"Prove": importlib.import_module(_PROVING).VERBS}
+    return GROUPS | {_PROVES: importlib.import_module(_PROVING).VERBS}
 
 
 class _Verbs(click.Group):
@@ -70,6 +81,24 @@ class _Verbs(click.Group):
                 command: click.Command = importlib.import_module(group[cmd_name][0]).command
                 return command
         return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args[0] not in known and not args[0].startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {args[0]!r}{did_you_mean(args[0], known)}.")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            verb = ctx.invoked_subcommand
+            lacking = extras.lacking(verb, error, proves=verb in groups().get(_PROVES, {}))
+            if lacking is None:
+                raise
+            raise lacking from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         for name, group in groups().items():
@@ -93,7 +122,7 @@ def main() -> None:
     if logging.lastResort:  # what verbs without logs of their own warn of
         logging.lastResort.setFormatter(PrintableFormatter())
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(prog_name="fraud-filter", standalone_mode=False)
     except FraudFilterError as error:
         click.echo(printable_lines(f"fraud-filter: {error}"), err=True)
         sys.exit(error.exit_code)

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 from pydantic import SecretStr
-from pydantic.fields import FieldInfo
 
 from fraud_filter import config
 from fraud_filter.errors import UsageError
+
+#: What stands for a value of a type in the help.
+_METAVARS: dict[Any, str] = {
+    bool: "[true|false]",
+    int: "INTEGER",
+    float: "NUMBER",
+    Path: "FILE",
+    dict[str, str]: "JSON",
+}
 
 
 def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -37,16 +48,16 @@ def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[...
                 command = click.option(
                     f"--{name.replace('_', '-')}",
                     name,
-                    default=None,
-                    help=_help(name, field),
-                    metavar="VALUE",
+                    cls=_SettingOption,
+                    setting=name,
+                    help=field.description,
                 )(command)
         return command
 
     return decorate
 
 
-def rate_option(default: float, what: str = "payments per second") -> Callable[..., Any]:
+def rate_option(default: float, what: str = "records per second") -> Callable[..., Any]:
     """`--rate`: a number above 0, in `what`."""
 
     def require_finite(_: click.Context, __: click.Parameter, rate: float) -> float:
@@ -64,7 +75,31 @@ def rate_option(default: float, what: str = "payments per second") -> Callable[.
     )
 
 
-def _help(name: str, field: FieldInfo) -> str:
-    choices = getattr(field.annotation, "__args__", ())
-    allowed = f" ({', '.join(map(str, choices))})" if choices and isinstance(choices[0], str) else ""
-    return f"{field.description}{allowed}  [{config.env_name(name)}; {field.get_default(call_default_factory=True)}]"
+class _SettingOption(click.Option):
+    """The option of a setting: environment name and default in its help, its choices and files with Tab.
+
+    `config` reads the environment and checks the value. Click does neither: an error names the setting then, wherever
+    the value came from.
+    """
+
+    def __init__(self, *declarations: Any, setting: str, **options: Any) -> None:
+        self._setting = setting
+        field = config.Settings.model_fields[setting]
+        choices = getattr(field.annotation, "__args__", ())
+        self._choices: list[str] = [choice for choice in choices if isinstance(choice, str)]
+        metavar = f"[{'|'.join(self._choices)}]" if self._choices else _METAVARS.get(field.annotation, "TEXT")
+        options |= {"metavar": metavar, "type": click.Path() if field.annotation is Path else None}
+        super().__init__(*declarations, default=None, **options)
+
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        """What Click shows in brackets behind the help."""
+        default = config.Settings.model_fields[self._setting].get_default(call_default_factory=True)
+        shown = json.dumps(default) if isinstance(default, bool | dict) else str(default)
+        own = {"envvars": (config.env_name(self._setting),), "default": shown or "none"}
+        return {**super().get_help_extra(ctx), **own}
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The choices that begin so; else what Click completes by type."""
+        if self._choices:
+            return [CompletionItem(choice) for choice in self._choices if choice.startswith(incomplete)]
+        return super().shell_complete(ctx, incomplete)

@@ -27,7 +27,7 @@ from fraud_filter.config import Settings
     "json_file",
     type=click.Path(dir_okay=False, path_type=Path),
     callback=require_writable,
-    help="write the final figures to this file",
+    help="write the final metrics to this file",
 )
 @settings_options(
     *(
@@ -40,12 +40,12 @@ from fraud_filter.config import Settings
         "flagged_topic",
         "rejected_topic",
     ),
-    *("metrics_host", "probe_port"),
+    *("metrics_host", "probe_port", "latency_objective_ms"),
 )
 def command(
     settings: Settings, interval_s: float, seconds: float | None, from_beginning: bool, json_file: Path | None
 ) -> None:
-    """Measure the time from the append of a payment to the append of its decision.
+    """Measure the time from the append of a record to the append of its decision.
 
     Prints a line each interval, serves Prometheus metrics on FRAUD_METRICS_HOST:FRAUD_PROBE_PORT, and ends with a
     summary at Ctrl-C, SIGTERM or after --seconds. --mode and --query-name are the labels of the metrics.

@@ -1,15 +1,18 @@
-"""`fraud-filter rules check` and `fraud-filter rules test`: try the rules without Kafka."""
+"""`fraud-filter rules check`, `test` and `deploy`: try the rules without Kafka, or have them decide."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fraud_filter.cli.handover import now_option
 from fraud_filter.cli.options import settings_options
+from fraud_filter.cli.run import run
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_OK, EXIT_USAGE
 from fraud_filter.text.terminal import printable_lines
@@ -17,10 +20,12 @@ from fraud_filter.text.terminal import printable_lines
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from fraud_filter.rules.ruleset import RuleSet
+
 
 @click.group()
 def command() -> None:
-    """Check the rules, or try them on a file of payments."""
+    """Check the rules, or try them on a file of records."""
 
 
 @command.command()
@@ -31,12 +36,15 @@ def check(settings: Settings) -> int:
     What needs no Spark is told within two seconds: keys, types, names, block lists, open quotations and brackets,
     unknown columns of plain comparisons. Spark is asked about the rest after that.
     """
+    from fraud_filter.model.read import read_model
     from fraud_filter.rules.ruleset import read_rules
     from fraud_filter.schema import load_schema
 
     schema = load_schema(settings.payment_schema)
     rules, refused = read_rules(settings.rules, schema)
     _tell(refused)  # before Java starts
+    if not refused:
+        read_model(rules, schema, settings)
     if any(rule.when for rule in rules.rules):
         from fraud_filter.rules.check import find_refused
 
@@ -59,10 +67,11 @@ def _tell(refused: Sequence[str]) -> None:
 
 @command.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, readable=True))
-@click.option("--json", "as_json", is_flag=True, help="print one JSON object a payment instead of a table")
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object a record instead of a table")
 @settings_options("rules", "payment_schema")
 def test(settings: Settings, file: str, as_json: bool) -> None:
-    """Say which rules match which payments of FILE, one JSON payment a line."""
+    """Say which rules match which records of FILE, one JSON record a line."""
+    from fraud_filter.model.read import read_model
     from fraud_filter.query import trial as rule_trial
     from fraud_filter.rules import check as rule_check
     from fraud_filter.rules.ruleset import load_rules
@@ -70,14 +79,35 @@ def test(settings: Settings, file: str, as_json: bool) -> None:
 
     schema = load_schema(settings.payment_schema)
     rules = load_rules(settings.rules, schema)
+    _, model = read_model(rules, schema, settings)
+    rules = rules.knowing(model.inputs, model.version) if model else rules
     with _session(settings) as spark:
         rule_check.check_rules(spark, rules, schema, settings.max_record_bytes)
-        verdicts = rule_trial.try_rules(spark, file, schema, rules)
+        _tell_untried(rules)
+        verdicts = rule_trial.try_rules(spark, file, schema, rules, model)
         if as_json:
             for verdict in verdicts:
                 click.echo(json.dumps(verdict.as_dict()))
         else:
             click.echo(rule_trial.as_table(verdicts))
+
+
+def _tell_untried(rules: RuleSet) -> None:
+    untried = ", ".join(rule.name for rule in rules.rules if rules.uses_features(rule))
+    if untried:
+        click.echo(f"not tried, a file tells no features (try them with `fraud-filter run`): {untried}", err=True)
+
+
+@command.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path))
+@now_option
+@settings_options(*(name for name in Settings.model_fields if name != "rules"))
+def deploy(settings: Settings, file: Path, now: bool) -> int:
+    """Run the filter with the rules of FILE in place of the one that runs: `fraud-filter handover --rules FILE`.
+
+    Rules that are refused change nothing (exit code 2): the filter with the old ones runs on.
+    """
+    return run(settings.model_copy(update={"rules": file}), standby=True, asks="now" if now else "commit")
 
 
 @contextmanager

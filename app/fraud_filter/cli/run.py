@@ -3,38 +3,46 @@
 from __future__ import annotations
 
 import logging
+from typing import Literal
 
 import click
 
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
-from fraud_filter.text.terminal import PrintableFormatter
+from fraud_filter.text.logs import formatter
 
-_LOG_LINE = "%(asctime)s level=%(levelname)s %(message)s"
 #: Modules of py4j that log the death of Java with stack traces, some of it past their own loggers.
 _PY4J = ("clientserver", "java_gateway")
 
 
 @click.command()
+@click.option(
+    "--standby", is_flag=True, help="wait beside the filter that works on the checkpoint, warm, and take over from it"
+)
 @settings_options()
-def command(settings: Settings) -> int:
+def command(settings: Settings, standby: bool) -> int:
     """Run the filter until SIGTERM or Ctrl-C; it is started again from its checkpoint after a failure.
 
     \b
     Exit codes:
-      0  stopped by a signal
+      0  stopped by a signal, or handed over to another filter (`fraud-filter handover`)
       1  it can't run here: Java does not start, or the stop had to be forced
       2  bad input, or a checkpoint of another query: one sentence says what to change
       3  unread records are gone from the topic (fail_on_data_loss)
       4  max_restarts restarts in a row brought no progress
     docs/operations.md says more.
     """
+    return run(settings, standby=standby)
+
+
+def run(settings: Settings, *, standby: bool = False, asks: Literal["commit", "now"] | None = None) -> int:
+    """Runs it, with its log on stderr; arguments as of `supervisor.run`."""
     from fraud_filter import supervisor
 
     logging.basicConfig(level=logging.INFO)
     for handler in logging.getLogger().handlers:
-        handler.setFormatter(PrintableFormatter(_LOG_LINE))
+        handler.setFormatter(formatter(settings.log_format))
         handler.addFilter(lambda record: not (record.name == "root" and record.module in _PY4J))
     logging.getLogger("kafka").setLevel(logging.ERROR)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    return supervisor.run(settings)
+    return supervisor.run(settings, standby=standby, asks=asks)

@@ -52,8 +52,9 @@ def addresses(stack: Stack) -> list[tuple[str, str]]:
         if grafana:
             shown.append(("Grafana", f"{page('GRAFANA_PORT')}  user admin, password in {secrets.GRAFANA_PASSWORD}"))
         return [*shown, ("passwords", f"files in {directory}; {secrets.CA} is the authority of all certificates")]
+    kafka = f"{_HOST}:{stack.value('KAFKA_PORT')}" if stack.own_kafka else stack.value("KAFKA_BOOTSTRAP_SERVERS")
     shown = [
-        ("Kafka", f"{_HOST}:{stack.value('KAFKA_PORT')}"),
+        ("Kafka", kafka),
         ("filter's metrics", page("FRAUD_METRICS_PORT", "/metrics")),
         ("probe's metrics", page("FRAUD_PROBE_PORT", "/metrics")),
         ("Spark: the query", page("SPARK_UI_PORT")),

@@ -5,16 +5,21 @@ from __future__ import annotations
 import errno
 import socket
 
-from fraud_filter.compose.stack import GRAFANA, Stack
+from fraud_filter.compose import conf
+from fraud_filter.compose.stack import FILTER, GRAFANA, Stack
 from fraud_filter.config import Settings, load
-from fraud_filter.errors import UsageError
-from fraud_filter.home import HOME
+from fraud_filter.errors import EXIT_USAGE, FraudFilterError, UsageError
 from fraud_filter.modes import MODES
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.schema import load_schema
 
+#: Settings that the stack's containers have values of their own for (docker-compose.yml).
+INSIDE = ("FRAUD_METRICS_HOST", "FRAUD_UI_PORT", "FRAUD_GENERATOR_PORT")
+
 _LOCAL = "127.0.0.1"
 _SUFFIX = "_PORT"
+#: Begins each line that a program says of its own.
+_SAID = "fraud-filter: "
 
 
 def check_all(stack: Stack) -> Settings:
@@ -24,11 +29,29 @@ def check_all(stack: Stack) -> Settings:
         UsageError: names the setting or the file, its value, and what to do.
     """
     settings = load(env_file=stack.env)
-    load_rules(HOME / "app/rules.yml", load_schema(HOME / "app/payment.ddl"))
+    conf.check(stack, settings)
+    load_rules(conf.find(stack, settings, "rules"), load_schema(conf.find(stack, settings, "payment_schema")))
+    check_servers(stack, settings)
     check_cores(stack.values, settings.mode)
     check_limits(stack.values, cores=stack.client.info()["NCPU"])
-    check_ports(stack.values, grafana=GRAFANA in stack.profiles, ours=stack.published())
+    unused = {"KAFKA_PORT": stack.own_kafka, "GRAFANA_PORT": GRAFANA in stack.profiles}
+    check_ports(stack.values, unused={name for name, used in unused.items() if not used}, ours=stack.published())
     return settings
+
+
+def check_servers(stack: Stack, settings: Settings) -> None:
+    """Checks that containers can reach a Kafka that is not the stack's own.
+
+    Raises:
+        UsageError: an address means the container itself.
+    """
+    servers = settings.kafka_bootstrap_servers
+    here = [server for server in servers.split(",") if server.startswith(("127.", "localhost:"))]
+    if here and not stack.own_kafka:
+        raise UsageError(
+            f"KAFKA_BOOTSTRAP_SERVERS={servers}: in a container {here[0]} is the container itself: give the address by "
+            "which other machines reach the cluster"
+        )
 
 
 def check_cores(values: dict[str, str], mode: str) -> None:
@@ -63,15 +86,19 @@ def check_limits(values: dict[str, str], *, cores: int) -> None:
             raise UsageError(f"{name}={value} is not accepted: the Docker Engine has {cores} cores, give at most these")
 
 
-def check_ports(values: dict[str, str], *, grafana: bool, ours: set[int]) -> None:
-    """Checks that the ports are free; `ours` are those that the stack itself holds already.
+def check_ports(values: dict[str, str], *, unused: set[str], ours: set[int]) -> None:
+    """Checks that the ports are free.
+
+    Args:
+        unused: settings of ports that nothing is published at.
+        ours: the ports that the stack itself holds already.
 
     Raises:
         UsageError: one is taken, or named twice; names setting and port.
     """
     seen: dict[int, str] = {}
     for name in values:
-        if not name.endswith(_SUFFIX) or (name == "GRAFANA_PORT" and not grafana):
+        if not name.endswith(_SUFFIX) or name in {*unused, *INSIDE}:
             continue
         port = _number(values, name)
         if port in seen:
@@ -98,3 +125,21 @@ def _taken(port: int) -> bool:
         except OSError as error:
             return error.errno == errno.EADDRINUSE
     return False
+
+
+def check_rules_in_image(stack: Stack) -> None:
+    """Has the filter's image check the rules as the filter does at its start, Spark included.
+
+    `check_all` sees what needs no Spark. A container of its own does this one: nothing that runs is touched.
+
+    Raises:
+        UsageError: a rule is refused; has what was said of each.
+        FraudFilterError: the check itself could not run.
+    """
+    words = ("run", "--rm", "--no-deps", "--no-TTY", FILTER, "fraud-filter", "rules", "check")
+    checked = stack.compose(*words)
+    if checked.returncode == EXIT_USAGE:
+        said = [line for line in checked.stdout.splitlines() if line.startswith(_SAID)]
+        raise UsageError("\n".join(line.removeprefix(_SAID) for line in said) or checked.stdout.strip())
+    if checked.returncode:
+        raise FraudFilterError(f"the rules could not be checked: {checked.stdout.strip()}")

@@ -16,6 +16,10 @@ EXAMPLE = HOME / ".env.example"
 COMPOSE_FILE = HOME / "docker-compose.yml"
 #: On top of the other, in the secure stack.
 SECURE_FILE = HOME / "docker-compose.secure.yml"
+#: On top of it, against a Kafka that is there already.
+EXISTING_KAFKA_FILE = HOME / "docker-compose.existing-kafka.yml"
+#: Folder beside `.env` for files that settings name.
+CONF = "conf"
 
 #: Filled in where `.env.example` leaves them empty.
 SECRETS = ("SPARK_SECRET", "GRAFANA_PASSWORD")
@@ -32,6 +36,7 @@ def make(path: Path, example: Path = EXAMPLE) -> None:
         UsageError: the file can't be written.
     """
     try:
+        (path.parent / CONF).mkdir(exist_ok=True)
         path.touch(mode=0o600)
         path.write_text(example.read_text(encoding="utf-8"), encoding="utf-8")
     except OSError as error:
@@ -70,14 +75,20 @@ def compose_files(values: dict[str, str]) -> list[Path]:
     """The Compose files that the stack is made of: COMPOSE_FILE, as Compose itself reads it, or the only one.
 
     Raises:
-        UsageError: one of them is not there, or not in the checkout: a Compose file can have anything run as root.
+        UsageError: one of them is not there, or not beside the others: a Compose file can have anything run as root. Or
+            two of them contradict each other.
     """
     files = [HOME / name for name in values.get("COMPOSE_FILE", "").split(":") if name] or [COMPOSE_FILE]
     for file in files:
         if not file.resolve().is_relative_to(HOME):
-            raise UsageError(f"COMPOSE_FILE: {file} is not in the checkout ({HOME}): look at it, and copy it there")
+            raise UsageError(f"COMPOSE_FILE: {file} is not in {HOME}: look at it, and copy it there")
         if not file.exists():
             raise UsageError(f"COMPOSE_FILE: there is no {file}: give {COMPOSE_FILE.name}, or leave it empty")
+    if SECURE_FILE in files and EXISTING_KAFKA_FILE in files:
+        raise UsageError(
+            f"COMPOSE_FILE: {SECURE_FILE.name} gives logins to the stack's own broker, which "
+            f"{EXISTING_KAFKA_FILE.name} leaves out: take one of the two away"
+        )
     return files
 
 

@@ -60,4 +60,4 @@ def _pull_grafana(stack: Stack, image: str) -> None:
         pulled = 1
     if pulled:
         stack.profiles.remove(GRAFANA)
-        click.echo(f"Grafana is left out: no registry gives {image}; Prometheus shows the same figures")
+        click.echo(f"Grafana is left out: no registry has {image}; Prometheus shows the same metrics")

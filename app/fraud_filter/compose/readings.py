@@ -22,6 +22,9 @@ class Readings:
     p99_s: float | None = None
     lag: float | None = None
     commit_age_s: float | None = None
+    #: The service of the active filter, and of a standby that can take over.
+    active: str | None = None
+    standby: str | None = None
 
 
 def read(prometheus: Prometheus) -> Readings:
@@ -35,9 +38,12 @@ def read(prometheus: Prometheus) -> Readings:
         buckets = "sum by (le) (rate(fraud_filter_end_to_end_latency_seconds_bucket[1m]))"
         return number(f"histogram_quantile({share}, {buckets})")
 
-    modes = _ask(prometheus, "fraud_filter_up")
+    def label(query: str, name: str) -> str | None:
+        found = _ask(prometheus, query)
+        return found[0].labels.get(name) if found else None
+
     return Readings(
-        mode=modes[0].labels.get("mode") if modes else None,
+        mode=label("fraud_filter_up == 1", "mode") or label("fraud_filter_up", "mode"),
         # By the ends of the partitions: what is committed moves only every few minutes in real-time mode.
         rate_in=number("sum(deriv(fraud_filter_latest_offset[1m]))"),
         flagged_rate=number("sum(rate(fraud_filter_flagged_records_total[1m]))"),
@@ -45,6 +51,8 @@ def read(prometheus: Prometheus) -> Readings:
         p99_s=quantile(0.99),
         lag=number("sum(fraud_filter_consumer_lag_records)"),
         commit_age_s=number("time() - max(fraud_filter_last_progress_timestamp_seconds)"),
+        active=label("fraud_filter_up == 1", "job"),
+        standby=label('fraud_filter_state{state="standby"} == 1', "job"),
     )
 
 

@@ -1,6 +1,9 @@
-"""The stack's state as one screen of text."""
+"""The stack's state as one screen of text, or as one value for programs."""
 
 from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -26,6 +29,19 @@ def screen(states: list[ServiceState], readings: Readings, addresses: list[tuple
     return Group(services, "", figures, "", places)
 
 
+def as_dict(states: list[ServiceState], readings: Readings, addresses: list[tuple[str, str]]) -> dict[str, Any]:
+    """The same for JSON: whether all services are ready, each one's state, metrics in base units, addresses by name.
+
+    A metric that is not known is None.
+    """
+    return {
+        "ready": bool(states) and all(state.ready for state in states),
+        "services": [{"service": state.service, "ready": state.ready, "state": state.word} for state in states],
+        "metrics": asdict(readings),
+        "addresses": {name: address.partition("  ")[0] for name, address in addresses},
+    }
+
+
 def figure_rows(readings: Readings) -> list[tuple[str, str]]:
     """Name and value with its unit; a dash where there is no value."""
 
@@ -35,7 +51,8 @@ def figure_rows(readings: Readings) -> list[tuple[str, str]]:
     latency = f"p50 {shown(readings.p50_s, 'ms', 1, 1000)}, p99 {shown(readings.p99_s, 'ms', 1, 1000)}"
     return [
         ("mode", readings.mode or _NONE),
-        ("payments in", shown(readings.rate_in, "/s", 1)),
+        ("active, standby", f"{readings.active or _NONE}, {readings.standby or _NONE}"),
+        ("records in", shown(readings.rate_in, "/s", 1)),
         ("flagged", shown(readings.flagged_rate, "/s", 1)),
         ("latency, last minute", latency),
         ("lag", shown(readings.lag, "records")),

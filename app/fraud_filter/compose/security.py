@@ -9,15 +9,25 @@ import click
 from fraud_filter.compose import env_file, secrets
 from fraud_filter.compose.stack import Stack
 from fraud_filter.config import env_name
+from fraud_filter.errors import UsageError
 
 _DIRECTORY = "SECRETS_DIR"
 _VERSION = "SECRETS_VERSION"
 
 
 def switch(stack: Stack, *, secure: bool) -> None:
-    """Writes into `.env` which of the two stacks it is, from now on."""
+    """Writes into `.env` which of the two stacks it is, from now on.
+
+    Raises:
+        UsageError: the stack has no broker of its own.
+    """
     if secure == stack.secure:
         return
+    if secure and not stack.own_kafka:
+        raise UsageError(
+            f"--secure gives logins to the stack's own broker: take {env_file.EXISTING_KAFKA_FILE.name} out of "
+            f"COMPOSE_FILE in {stack.env}, or leave --secure away"
+        )
     files = (env_file.COMPOSE_FILE, env_file.SECURE_FILE) if secure else (env_file.COMPOSE_FILE,)
     stack.change("COMPOSE_FILE", ":".join(file.name for file in files))
     if not secure:

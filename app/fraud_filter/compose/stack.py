@@ -22,9 +22,13 @@ _ONE_OFF = "com.docker.compose.oneoff"
 
 #: A container that was restarted so often does not recover by itself.
 _RESTARTS = 3
-#: Optional services.
-GRAFANA = "grafana"
+#: Optional services, by their profiles.
+GRAFANA, STANDBY = "grafana", "standby"
+#: The service of the filter; the standby's is named as its profile.
+FILTER = "fraud-filter"
 _PROFILES = "COMPOSE_PROFILES"
+#: Whether there is a standby; the profile follows it.
+_STANDBY = "STANDBY"
 
 
 @dataclass(frozen=True)
@@ -83,11 +87,11 @@ class Stack:
         client = engine.connect()
         if not env.exists():
             if not make:
-                raise UsageError(f"the stack was never started: there is no {env}; `make up` makes it")
+                raise UsageError(f"the stack was never started: there is no {env}; `fraud-filter up` makes it")
             env_file.make(env)
         check_env_file(env)
         values = {name: os.environ.get(name, value) for name, value in env_file.read(env).items()}
-        return cls(client, env, values, [name for name in values.get(_PROFILES, "").split(",") if name], overlays)
+        return cls(client, env, values, _profiles(values), overlays)
 
     @property
     def name(self) -> str:
@@ -116,9 +120,39 @@ class Stack:
         self.values.pop(name, None)
 
     @property
+    def conf(self) -> Path:
+        """The folder beside `.env` that the containers see (`conf.py`)."""
+        return self.env.absolute().parent / env_file.CONF
+
+    @property
+    def own_kafka(self) -> bool:
+        """Whether the stack has a broker of its own, and does not use one that is there already."""
+        return env_file.EXISTING_KAFKA_FILE not in env_file.compose_files(self.values)
+
+    @property
     def secure(self) -> bool:
         """Whether this is the secure stack."""
         return env_file.SECURE_FILE in env_file.compose_files(self.values)
+
+    @property
+    def has_standby(self) -> bool:
+        """Whether a second filter waits beside the active one."""
+        return STANDBY in self.profiles
+
+    def set_standby(self, wanted: bool | None) -> None:
+        """Writes into `.env` whether there is a standby, from now on; None leaves it, and has Compose's profile agree.
+
+        Raises:
+            UsageError: STANDBY is neither 0 nor 1.
+        """
+        if wanted is not None and self.values.get(_STANDBY) != str(int(wanted)):
+            self.change(_STANDBY, str(int(wanted)))
+        if self.value(_STANDBY) not in ("0", "1"):
+            raise UsageError(f"{_STANDBY}={self.values[_STANDBY]} is not accepted: give 1 for a standby, else 0")
+        self.profiles = _profiles(self.values)
+        named = ",".join(self.profiles)
+        if named != self.values.get(_PROFILES, ""):
+            self.change(_PROFILES, named)
 
     def command(self, *words: str) -> list[str]:
         """`docker compose ...` of this project."""
@@ -136,6 +170,7 @@ class Stack:
         """
         known = {*env_file.variables(self._files()), *map(env_name, Settings.model_fields)}
         values = {name: value for name, value in self.values.items() if name in known}
+        values["CONF_DIR"] = str(self.conf)
         return {**os.environ, **values, _PROFILES: ",".join(self.profiles)}
 
     def compose(self, *words: str, timeout_s: float | None = None) -> subprocess.CompletedProcess[str]:
@@ -167,6 +202,11 @@ class Stack:
         """Ports of this machine that the project's running containers hold."""
         bindings = [c for state in self.states() for c in (state.container.ports or {}).values() if c]
         return {int(binding["HostPort"]) for group in bindings for binding in group}
+
+
+def _profiles(values: dict[str, str]) -> list[str]:
+    names = [name for name in values.get(_PROFILES, "").split(",") if name not in ("", STANDBY)]
+    return [*names, STANDBY] if values.get(_STANDBY) == "1" else names
 
 
 def _state(container: Container) -> ServiceState:

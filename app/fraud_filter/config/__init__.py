@@ -1,7 +1,8 @@
 """The settings: what there is, what each may be, and where they are read from."""
 
 from fraud_filter.config.kinds import ModeName, SinkName, SourceName, duration_s
-from fraud_filter.config.reading import check_env_file, default_env_file, env_name, load
+from fraud_filter.config.naming import env_name, named, option_name, refused
+from fraud_filter.config.reading import check_env_file, default_env_file, load
 from fraud_filter.config.settings import ENV_PREFIX, Settings
 
 __all__ = [
@@ -15,4 +16,7 @@ __all__ = [
     "duration_s",
     "env_name",
     "load",
+    "named",
+    "option_name",
+    "refused",
 ]

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator
 from pydantic_settings import NoDecode
 
 ModeName = Literal["micro-batch", "async-progress", "continuous", "real-time"]
-SourceName = Literal["kafka", "rate"]
+SourceName = Literal["kafka", "rate", "socket", "format"]
 SinkName = Literal["kafka", "console", "memory"]
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_SERVER = re.compile(r"[^\s,:]+:\d{1,5}")
 _SERVERS = re.compile(r"[^\s,:]+:\d{1,5}(,[^\s,:]+:\d{1,5})*")
-_DURATION = re.compile(r"(\d+) (millisecond|second|minute|hour)s?")
+_DURATION = re.compile(r"(\d+) (millisecond|second|minute|hour|day)s?")
 _ISOLATION = "kafka.isolation.level"
-_UNIT_S = {"millisecond": 0.001, "second": 1, "minute": 60, "hour": 3600}
+_UNIT_S = {"millisecond": 0.001, "second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 
 
 def _topic(name: str) -> str:
@@ -30,6 +32,12 @@ def _servers(servers: str) -> str:
     if not _SERVERS.fullmatch(servers):
         raise ValueError("expected host:port, several separated by commas, such as 127.0.0.1:9092")
     return servers
+
+
+def _server(server: str) -> str:
+    if not _SERVER.fullmatch(server) or int(server.rpartition(":")[2]) > 65_535:
+        raise ValueError("expected host:port, such as 127.0.0.1:9999")
+    return server
 
 
 def _duration(text: str) -> str:
@@ -60,8 +68,15 @@ def _source_options(options: dict[str, str]) -> dict[str, str]:
     return options
 
 
+def _absolute(file: str) -> str:
+    return file and str(Path(file).absolute())
+
+
 Topic = Annotated[str, AfterValidator(_topic)]
 Duration = Annotated[str, AfterValidator(_duration)]
 Options = Annotated[dict[str, str], NoDecode, BeforeValidator(_options)]
 SourceOptions = Annotated[Options, AfterValidator(_source_options)]
+Server = Annotated[str, AfterValidator(_server)]
 Servers = Annotated[str, AfterValidator(_servers)]
+#: A file that is read by processes which start in other directories, too; empty for none.
+AbsoluteFile = Annotated[str, AfterValidator(_absolute)]

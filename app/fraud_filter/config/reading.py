@@ -9,24 +9,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from fraud_filter.config import env_trust, setting_names
+from fraud_filter.config.naming import env_name, named, refused
 from fraud_filter.config.settings import ENV_PREFIX, Settings
 from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
 
 _ENV_FILE = "FRAUD_ENV_FILE"
 _DEFAULT = ".env"
-
-#: Settings whose environment name has no prefix.
-_UNPREFIXED = {
-    name: field.validation_alias
-    for name, field in Settings.model_fields.items()
-    if isinstance(field.validation_alias, str)
-}
-
-
-def env_name(setting: str) -> str:
-    """The environment variable of a setting, such as FRAUD_MODE for mode."""
-    return _UNPREFIXED.get(setting) or (ENV_PREFIX + setting).upper()
 
 
 def default_env_file() -> Path:
@@ -55,12 +44,24 @@ def load(overrides: dict[str, Any] | None = None, env_file: Path | None = None) 
     check_env_file(file)
     try:
         _check_names(file)
-        return Settings(_env_file=file, **(overrides or {}))  # type: ignore[call-arg]
+        settings = Settings(_env_file=file, **(overrides or {}))  # type: ignore[call-arg]
     except ValidationError as error:
         raise UsageError("\n".join(_explain(detail) for detail in error.errors())) from None
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{file} (FRAUD_ENV_FILE) can't be read: {reason}") from None
+    _check_topics(settings)
+    return settings
+
+
+def _check_topics(settings: Settings) -> None:
+    """A filter that reads what it writes never ends; one topic for both outputs leaves the audit guessing."""
+    used: dict[str, str] = {}
+    for setting in ("input_topic", "flagged_topic", "rejected_topic"):
+        name = getattr(settings, setting)
+        if name in used:
+            raise refused(setting, name, f"is the {used[name]} already", "each needs a topic of its own")
+        used[name] = setting
 
 
 def _check_names(file: Path) -> None:
@@ -79,4 +80,4 @@ def _explain(detail: Any) -> str:
     # Options may hold secrets, and where their text is no JSON nobody knows which part of it is one.
     options = setting in Settings.model_fields and Settings.model_fields[setting].annotation == dict[str, str]
     given = "the text given" if options else repr(detail.get("input"))
-    return f"setting {setting} (--{setting.replace('_', '-')}, {env_name(setting)}): {given} is not accepted: {reason}"
+    return f"{named(setting)}: {given} is not accepted: {reason}"

@@ -15,11 +15,33 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from fraud_filter.config.kinds import Duration, ModeName, Options, Servers, SinkName, SourceName, SourceOptions, Topic
+from fraud_filter.config.kinds import (
+    AbsoluteFile,
+    Duration,
+    ModeName,
+    Options,
+    Server,
+    Servers,
+    SinkName,
+    SourceName,
+    SourceOptions,
+    Topic,
+)
 from fraud_filter.config.secret_names import is_secret, masked, own_expression
 from fraud_filter.home import HOME
 
 ENV_PREFIX = "FRAUD_"
+
+
+#: Title of the group of settings that begins with a setting; docs/settings.md has a table of each.
+GROUPS = {
+    "mode": "The query",
+    "kafka_bootstrap_servers": "Kafka",
+    "spark_master": "Spark",
+    "micro_batch_interval": "Knobs of the modes",
+    "rate_rows_per_second": "The other sources",
+    "stop_timeout_s": "Running",
+}
 
 
 class Settings(BaseSettings):
@@ -34,12 +56,22 @@ class Settings(BaseSettings):
         validate_default=True,
     )
 
-    # -- the query
-    mode: ModeName = Field("micro-batch", description="execution mode of the query")
+    mode: ModeName = Field("real-time", description="execution mode of the query")
     query_name: str = Field("fraud-filter", min_length=1, description="name of the query, a label of every metric")
-    payment_schema: Path = Field(HOME / "app/payment.ddl", description="Spark DDL file with the fields of a payment")
+    payment_schema: Path = Field(HOME / "app/payment.ddl", description="Spark DDL file with the fields of a record")
+    record_format: Literal["json", "json-registry"] = Field(
+        "json",
+        description="what a record is: JSON, or JSON behind the five bytes of Schema Registry's wire format",
+    )
     rules: Path = Field(HOME / "app/rules.yml", description="YAML file with the fraud rules")
-    source: SourceName = Field("kafka", description="where payments come from; rate makes them inside Spark")
+    features_unsupported: Literal["refuse", "skip"] = Field(
+        "refuse", description="where the mode can't compute features: refuse to start, or skip the rules that use them"
+    )
+    source: SourceName = Field(
+        "kafka",
+        description="where records come from; rate makes them inside Spark, socket reads lines of a TCP server, format "
+        "is any other of Spark's",
+    )
     sink: SinkName = Field("kafka", description="where decisions go")
     checkpoint: str = Field(
         "checkpoint", min_length=1, description="checkpoint location, on any Hadoop file system (a path or a URI)"
@@ -51,60 +83,76 @@ class Settings(BaseSettings):
         description="checkpoint not on a local disk: seconds after which the brokers count its filter as gone",
     )
 
-    # -- Kafka
     kafka_bootstrap_servers: Servers = Field(
         "127.0.0.1:9092", validation_alias="KAFKA_BOOTSTRAP_SERVERS", description="brokers, as host:port,host:port"
     )
-    input_topic: Topic = Field("payments", description="topic the payments are read from")
-    flagged_topic: Topic = Field("payments.flagged", description="topic flagged payments are written to")
+    input_topic: Topic = Field("payments", description="topic the records are read from")
+    flagged_topic: Topic = Field("payments.flagged", description="topic flagged records are written to")
     rejected_topic: Topic = Field("payments.rejected", description="topic unreadable records are written to")
+    topics_file: Path = Field(
+        HOME / "kafka/topics.yml", description="YAML file with the topics and their settings, for creating them"
+    )
     starting_offsets: str = Field(
         "earliest",
         description="where a query without a checkpoint starts: earliest, latest, or Spark's JSON of offsets",
     )
     kafka_isolation_level: Literal["read_committed", "read_uncommitted"] = Field(
         "read_committed",
-        description="read_uncommitted decides on payments of open and aborted transactions, too",
+        description="read_uncommitted decides on records of open and aborted transactions too",
     )
     fail_on_data_loss: bool = Field(True, description="stop when unread records were removed from the topic")
     kafka_timeout_s: float = Field(10, gt=0, le=300, description="seconds to wait for a broker's answer")
     kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
         "PLAINTEXT", description="how to talk to the brokers"
     )
-    kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
+    kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] = Field(
         "SCRAM-SHA-512", description="SASL mechanism, with a SASL_* protocol"
     )
-    kafka_sasl_username: str = Field("", description="SASL user name")
-    kafka_sasl_password: SecretStr = Field(SecretStr(""), description="SASL password; a file is safer")
-    kafka_sasl_password_file: str = Field(
+    kafka_sasl_username: str = Field("", description="SASL user name; with OAUTHBEARER the client's id")
+    kafka_sasl_password: SecretStr = Field(
+        SecretStr(""), description="SASL password, or the client's secret; a file is safer"
+    )
+    kafka_sasl_password_file: AbsoluteFile = Field(
         "", description="file with the SASL password and nothing else, at the same path on every Spark worker"
     )
-    kafka_ssl_ca: str = Field(
+    kafka_oauth_token_url: str = Field(
+        "",
+        description="OAUTHBEARER: the OpenID provider's token endpoint, such as https://login.example.org/oauth/token",
+    )
+    kafka_oauth_scope: str = Field("", description="OAUTHBEARER: scope to ask for, where the provider wants one")
+    kafka_ssl_ca: AbsoluteFile = Field(
         "", description="PEM file with the brokers' certificate authority, at the same path on every Spark worker"
     )
-    kafka_ssl_certificate: str = Field(
+    kafka_ssl_certificate: AbsoluteFile = Field(
         "", description="PEM file with our own certificate, for brokers that ask for one; on every Spark worker"
     )
-    kafka_ssl_key: str = Field(
+    kafka_ssl_key: AbsoluteFile = Field(
         "", description="PEM file with its private key (PKCS#8, not encrypted), on every Spark worker"
     )
 
-    # -- Spark
     spark_master: str = Field("local[*]", min_length=1, validation_alias="SPARK_MASTER", description="Spark master URL")
     spark_conf: Options = Field(
         default_factory=dict, description='further Spark settings, as JSON: {"spark.executor.memory": "2g"}'
     )
     ui_port: int = Field(0, ge=0, le=65535, description="port of Spark's own web page; 0 switches it off")
 
-    # -- knobs of the modes; docs/modes.md says what each of them does
     micro_batch_interval: Duration = Field("0 seconds", description="trigger interval of the micro-batch modes")
     async_progress_interval_ms: int = Field(
         1000, ge=0, description="async-progress: milliseconds between two writes of the offset and commit logs"
     )
     continuous_interval: Duration = Field("5 seconds", description="continuous: epoch (checkpoint) interval")
     real_time_duration: Duration = Field("5 minutes", description="real-time: batch duration (checkpoint interval)")
+    velocity_payments: int = Field(
+        50, ge=2, le=1000, description="features: maximum records of a key that its state holds and a window sees"
+    )
+    velocity_partitions: int = Field(
+        2, ge=1, le=1000, description="features: partitions of the state, each with a task slot of its own"
+    )
+    velocity_lag: Duration = Field(
+        "1 hour", description="features: how far a partition may be behind the newest record; state is kept that long"
+    )
     max_offsets_per_trigger: int = Field(
-        0, ge=0, description="micro-batch modes: most records in one batch; 0 is no limit"
+        0, ge=0, description="micro-batch modes: maximum records per batch; 0 = unlimited"
     )
     continuous_fetch_max_wait_ms: int = Field(
         1, ge=0, le=60_000, description="continuous: kafka.fetch.max.wait.ms of the source"
@@ -113,13 +161,13 @@ class Settings(BaseSettings):
         500,
         ge=1,
         le=1_000_000,
-        description="continuous: kafka.max.poll.records of the source; 1 is fastest, for few payments a partition",
+        description="continuous: kafka.max.poll.records of the source; 1 is fastest, for few records a partition",
     )
     max_record_bytes: int = Field(
         1_048_576,
         ge=1,
         le=268_435_456,
-        description="most bytes of key and value of a payment; a larger one is rejected without them",
+        description="maximum bytes of key and value of a record; a larger one is rejected without them",
     )
     linger_ms: int = Field(0, ge=0, description="kafka.linger.ms of the sink")
     kafka_source_options: SourceOptions = Field(
@@ -129,14 +177,25 @@ class Settings(BaseSettings):
         default_factory=dict, description='further sink options, as JSON: {"kafka.compression.type": "lz4"}'
     )
 
-    # -- the rate source
     rate_rows_per_second: int = Field(100, ge=1, description="rate source: rows per second")
     rate_partitions: int = Field(2, ge=1, description="rate source: partitions")
+    socket_server: Server = Field(
+        "127.0.0.1:9999", description="socket source: the TCP server, as host:port, that Spark's driver connects to"
+    )
 
-    # -- running
+    source_format: str = Field(
+        "", description="format source: name of the format, on Spark's class path, such as text or a class name"
+    )
+    source_options: Options = Field(
+        default_factory=dict, description='format source: its options, as JSON: {"path": "/data/in"}'
+    )
+
     stop_timeout_s: float = Field(30, gt=0, le=86_400, description="seconds a clean stop may take")
     start_timeout_s: float = Field(
         180, gt=0, le=86_400, description="seconds a start of Spark and of the query may take"
+    )
+    standby_warm_up_s: float = Field(
+        15, gt=0, le=3600, description="standby: seconds that the query runs for nothing, so that its code is compiled"
     )
     max_restarts: int = Field(
         10, ge=0, description="restarts in a row without progress before the program gives up with exit code 4"
@@ -144,15 +203,31 @@ class Settings(BaseSettings):
     restart_backoff_s: float = Field(
         1, gt=0, le=86_400, description="seconds before the first restart; they double each time"
     )
-    restart_backoff_max_s: float = Field(30, gt=0, le=86_400, description="most seconds before a restart")
+    restart_backoff_max_s: float = Field(30, gt=0, le=86_400, description="maximum seconds before a restart")
     restart_reset_s: float = Field(
-        120, gt=0, le=86_400, description="a query that ran for so many seconds did well, also without progress"
+        120, gt=0, le=86_400, description="a query run of this many seconds counts as progress"
     )
     stall_timeout_s: float = Field(
         60,
         gt=0,
         le=86_400,
-        description="seconds that a query may make no progress while its input grows; then it is restarted",
+        description="seconds without progress, while the input grows, after which the query is restarted",
+    )
+    hang_timeout_s: float = Field(
+        0,
+        ge=0,
+        le=86_400,
+        description="seconds without an answer after which Spark's Java process is killed; 0: as stall_timeout_s",
+    )
+    log_format: Literal["text", "json"] = Field(
+        "text", description="form of the filter's own log lines; json is one object a line, for log collectors"
+    )
+    latency_objective_ms: int = Field(
+        0,
+        ge=0,
+        le=3_600_000,
+        description="milliseconds that 99 of 100 decisions may take at most, for the probe, alerts and dashboards; "
+        "0: the mode's own",
     )
     monitoring: bool = Field(
         True, description="serve metrics and restart a query that stalls; false is for measuring what that costs"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
+from fraud_filter.generator.source import encoded
 from fraud_filter.schema import PaymentSchema
 
 Choice = TypeVar("Choice")
@@ -52,22 +53,18 @@ class Malformer:
     def _missing(self, value: bytes, rng: np.random.Generator) -> bytes:
         payment = json.loads(value)
         del payment[_one_of(rng, self._required)]
-        return _json(payment)
+        return encoded(payment)
 
     def _null_field(self, value: bytes, rng: np.random.Generator) -> bytes:
-        return _json(json.loads(value) | {_one_of(rng, self._required): None})
+        return encoded(json.loads(value) | {_one_of(rng, self._required): None})
 
     def _wrong_type(self, value: bytes, rng: np.random.Generator) -> bytes:
         name, wrong = _one_of(rng, self._typed)
-        return _json(json.loads(value) | {name: wrong})
+        return encoded(json.loads(value) | {name: wrong})
 
 
 def _one_of(rng: np.random.Generator, choices: Sequence[Choice]) -> Choice:
     return choices[int(rng.integers(len(choices)))]
-
-
-def _json(payment: dict[str, Any]) -> bytes:
-    return json.dumps(payment, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _truncated(value: bytes, rng: np.random.Generator) -> bytes:

@@ -25,7 +25,7 @@ class Pace(Protocol):
 def check_rate(option: str, rate: float) -> None:
     """Raises UsageError, naming the option, unless `rate` is above 0 and at most a million payments/s."""
     if not 0 < rate <= 1_000_000:
-        raise UsageError(f"{option} {rate:g} is not accepted: give payments per second, above 0, at most 1000000")
+        raise UsageError(f"{option} {rate:g} is not accepted: give records per second, above 0, at most 1000000")
 
 
 @dataclass(frozen=True)

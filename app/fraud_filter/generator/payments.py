@@ -5,17 +5,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
+from fraud_filter.generator.by_type import ByType
 from fraud_filter.generator.draw import BlockLists, Draw, draw_ordinary, make_fraud
 from fraud_filter.generator.malformed import Malformer
 from fraud_filter.generator.pace import Pace
 from fraud_filter.generator.population import build_population
-from fraud_filter.generator.source import Batch
+from fraud_filter.generator.schemes import CARDS, Schemes
+from fraud_filter.generator.source import Batch, encoded
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.schema import PaymentSchema, load_schema
 
@@ -38,24 +41,25 @@ _BATCH = 200
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares, 0 to 1, of the payments that match a shipped rule and of the records that are no valid payment.
+    """Shares, 0 to 1, of the payments that match a shipped rule, of the records that are no valid payment, and of the
+    payments that are part of labelled fraud. Without the last nothing is labelled.
 
     Raises:
-        UsageError: a share is out of range, or both together exceed 1.
+        UsageError: a share is out of range, or all together exceed 1.
     """
 
     flagged: float = 0.05
     malformed: float = 0.001
+    fraud: float = 0
 
     def __post_init__(self) -> None:
-        for option, share in (("--flagged-share", self.flagged), ("--malformed-share", self.malformed)):
+        given = {"--flagged-share": self.flagged, "--malformed-share": self.malformed, "--fraud-share": self.fraud}
+        for option, share in given.items():
             if not 0 <= share <= 1:
                 raise UsageError(f"{option} {share:g} is not accepted: give a share from 0 to 1")
-        if self.flagged + self.malformed > 1:
-            raise UsageError(
-                f"--flagged-share {self.flagged:g} with --malformed-share {self.malformed:g} is not "
-                "accepted: together they exceed 1"
-            )
+        if sum(given.values()) > 1:
+            named = " with ".join(f"{option} {share:g}" for option, share in given.items() if share)
+            raise UsageError(f"{named} is not accepted: together they exceed 1")
 
 
 class MadePayments:
@@ -73,28 +77,26 @@ class MadePayments:
         seed: int,
         shares: Shares | None = None,
         blocked: BlockLists | None = None,
+        path: Path = Path("payment.ddl"),
     ) -> None:
         """Draws the merchants and cards from `seed` (not negative).
 
-        Without `blocked`, no payment is made for the rules that are block lists.
+        Without `blocked`, no payment is made for the rules that are block lists. What the schema requires beside FIELDS
+        is made up by type; `path` is the schema's file, for messages.
 
         Raises:
-            UsageError: the seed is negative, or the schema requires a field that is not made up.
+            UsageError: the seed is negative, or a required field has a type that can't be made up.
         """
         if seed < 0:
             raise UsageError(f"--seed {seed} is not accepted: give a whole number, 0 or above")
-        unknown = [name for name in schema.required if name not in FIELDS]
-        if unknown:
-            raise UsageError(
-                f"setting payment_schema: the field {unknown[0]!r} is required but not made up (made up are "
-                f"{', '.join(FIELDS)}); let it be null, or give a file that has it with --replay"
-            )
         self._pace = pace
         self.seed = seed
         self._shares = shares or Shares()
         self._blocked = blocked or BlockLists()
-        self._malformer = Malformer(schema, frozenset(FIELDS))
-        self._population = build_population(seed)
+        further = [field for field in schema.fields if field.required and field.name not in FIELDS]
+        self._further = ByType(further, path) if further else None
+        self._malformer = Malformer(schema, frozenset((*FIELDS, *(field.name for field in further))))
+        self._population = build_population(seed, CARDS) if self._shares.fraud else build_population(seed)
 
     @classmethod
     def for_settings(cls, settings: Settings, pace: Pace, *, seed: int, shares: Shares | None = None) -> MadePayments:
@@ -105,25 +107,37 @@ class MadePayments:
         """
         schema = load_schema(settings.payment_schema)
         blocked = BlockLists.of(load_rules(settings.rules, schema))
-        return cls(schema, pace, seed=seed, shares=shares, blocked=blocked)
+        return cls(schema, pace, seed=seed, shares=shares, blocked=blocked, path=settings.payment_schema)
 
     def batches(self, start_ms: int) -> Iterator[Batch]:
         """See Source."""
         rng = np.random.default_rng([self.seed, 1])
+        schemes = Schemes(self.seed, self._population) if self._shares.fraud else None
         for first in itertools.count(0, _BATCH):
             due_s = self._pace.due_s(first, _BATCH)
-            yield self._batch(rng, due_s, start_ms)
+            yield self._batch(rng, due_s, start_ms, schemes)
 
-    def _batch(self, rng: np.random.Generator, due_s: NDArray[np.float64], start_ms: int) -> Batch:
+    def _batch(
+        self, rng: np.random.Generator, due_s: NDArray[np.float64], start_ms: int, schemes: Schemes | None
+    ) -> Batch:
         share = rng.random(len(due_s))
         malformed = share < self._shares.malformed
         flagged = ~malformed & (share < self._shares.malformed + self._shares.flagged)
         draw = draw_ordinary(rng, self._population, start_ms + (due_s * 1000).astype(np.int64))
         make_fraud(rng, self._population, self._blocked, draw, flagged)
+        labels = None
+        if schemes:
+            fraud = ~malformed & ~flagged & (share < self._shares.malformed + self._shares.flagged + self._shares.fraud)
+            labels = schemes.apply(draw, due_s, fraud, ~(malformed | flagged | fraud))
         keys, values = self._encode(draw)
+        if self._further:
+            further = self._further.records(rng, draw.created_ms)
+            values = [
+                (value or b"")[:-1] + b"," + encoded(fields)[1:] for value, fields in zip(values, further, strict=True)
+            ]
         for index in np.flatnonzero(malformed).tolist():
             values[index] = self._malformer.spoil(values[index] or b"", rng)
-        return Batch(due_s, keys, values, flagged, malformed)
+        return Batch(due_s, keys, values, flagged, malformed, labels)
 
     def _encode(self, draw: Draw) -> tuple[list[bytes | None], list[bytes | None]]:
         """Keys and JSON values. Fields that need escaping were escaped once, in the population."""

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fraud_filter.errors import UsageError
+from fraud_filter.schema import HEADER_LABEL
 
 #: A record sent later than this after it was due counts as late.
 LATE_MS = 10
@@ -27,7 +28,8 @@ class Report:
     sent (kept); None where that is no interval.
 
     `failed` counts records that the brokers did not confirm; `error` is the first reason given. `flagged` and
-    `malformed` count what was made so on purpose; `flagged` is None, not known, for a replayed file.
+    `malformed` count what was made so on purpose; `flagged` is None, not known, for a replayed file. `fraud` counts
+    payments of labelled fraud; None where nothing is labelled.
     """
 
     topic: str
@@ -43,12 +45,13 @@ class Report:
     malformed: int
     late: int
     lateness_ms: Lateness
+    fraud: int | None = None
 
     def text(self) -> str:
         """A few lines for a person."""
         lateness = self.lateness_ms
         lines = [
-            f"payments      {self.sent} sent to {self.topic} in {self.duration_s:.1f} s, "
+            f"records       {self.sent} sent to {self.topic} in {self.duration_s:.1f} s, "
             f"{self.delivered} delivered, {self.failed} failed",
             f"rate          {_rate(self.kept_rate)} kept, {_rate(self.intended_rate)} intended",
             f"lateness      p50 {lateness.p50:.2f} ms, p99 {lateness.p99:.2f} ms, max {lateness.max:.2f} ms; "
@@ -56,6 +59,8 @@ class Report:
             f"made flagged  {'not known' if self.flagged is None else self.flagged}",
             f"malformed     {self.malformed}",
         ]
+        if self.fraud is not None:
+            lines.append(f"fraud         {self.fraud}, in the header {HEADER_LABEL!r}")
         if self.seed is not None:
             lines.append(f"seed          {self.seed}")
         if self.error is not None:

@@ -18,7 +18,9 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
 from fraud_filter.generator.report import LATE_MS, Lateness, Report
 from fraud_filter.generator.source import Batch, Source
-from fraud_filter.kafka.client import describe_login, librdkafka_config
+from fraud_filter.kafka.client import librdkafka_config
+from fraud_filter.kafka.refusals import no_broker, no_topic
+from fraud_filter.schema import HEADER_LABEL, LEGITIMATE, PREFIX_BYTES
 
 #: Header of every generated record: when it was due, in microseconds since 1970, as decimal ASCII. A latency
 #: measured from there includes what the sender was late (no coordinated omission).
@@ -43,6 +45,7 @@ class _Tally:
     error: str | None = None
     flagged: int | None = 0
     malformed: int = 0
+    fraud: int | None = None
     late: int = 0
     first_due_s: float = 0.0
     last_due_s: float = 0.0
@@ -75,7 +78,7 @@ class Sender:
         Args:
             settings: brokers and input topic.
             source: what to send; ends the run when it ends.
-            count: most records to send.
+            count: maximum records to send.
             seconds: nothing that is due later than this after the start is sent.
             clock_offset_s: added to the times that the records bear, as by a clock that is wrong.
 
@@ -84,7 +87,7 @@ class Sender:
                 `kafka_timeout_s` seconds, or the input topic does not exist.
         """
         if count is not None and count < 1:
-            raise UsageError(f"--count {count} is not accepted: give a number of payments, at least 1")
+            raise UsageError(f"--count {count} is not accepted: give a number of records, at least 1")
         if seconds is not None and not seconds > 0:
             raise UsageError(f"--seconds {seconds:g} is not accepted: give seconds above 0")
         if not math.isfinite(clock_offset_s):
@@ -94,6 +97,8 @@ class Sender:
         self._seconds = seconds
         self._clock_offset_us = round(clock_offset_s * 1e6)
         self._topic = settings.input_topic
+        # No registry gives the id 0.
+        self._prefix = bytes(PREFIX_BYTES) if settings.record_format == "json-registry" else b""
         self._timeout_s = settings.kafka_timeout_s
         self._tally = _Tally()
         self._producer = _connect(settings, self._on_delivery_error)
@@ -163,7 +168,8 @@ class Sender:
                 time.sleep(min(max(due_s[done] - now_s, _SHORTEST_SLEEP_S), _LONGEST_SLEEP_S))
                 continue
             for index in range(done, bisect_right(due_s, now_s, done)):
-                if not self._produce(batch.keys[index], batch.values[index], stamps[index], stop):
+                label = batch.labels[index] if batch.labels else None
+                if not self._produce(batch.keys[index], batch.values[index], stamps[index], label, stop):
                     break
                 self._note(due_s[index], time.perf_counter() - start_s)
                 done = index + 1
@@ -172,13 +178,20 @@ class Sender:
         else:
             self._tally.flagged += int(batch.flagged[:done].sum())
         self._tally.malformed += int(batch.malformed[:done].sum())
+        if batch.labels is not None:
+            fraud = sum(label not in (None, LEGITIMATE) for label in batch.labels[:done])
+            self._tally.fraud = (self._tally.fraud or 0) + fraud
         return done == len(due_s)
 
-    def _produce(self, key: bytes | None, value: bytes | None, stamp: bytes, stop: threading.Event) -> bool:
+    def _produce(
+        self, key: bytes | None, value: bytes | None, stamp: bytes, label: bytes | None, stop: threading.Event
+    ) -> bool:
         """Hands one record to the client, waiting while its queue is full; False when stopped meanwhile."""
+        value = None if value is None else self._prefix + value
+        headers = [(HEADER_GENERATED_AT, stamp)] + ([(HEADER_LABEL, label)] if label else [])
         while True:
             try:
-                self._producer.produce(self._topic, value, key, headers=[(HEADER_GENERATED_AT, stamp)])
+                self._producer.produce(self._topic, value, key, headers=headers)
             except BufferError:
                 if stop.is_set():
                     return False
@@ -217,6 +230,7 @@ class Sender:
             error=tally.error or (f"not confirmed within {self._timeout_s:g} s" if tally.failed else None),
             flagged=tally.flagged,
             malformed=tally.malformed,
+            fraud=tally.fraud,
             late=tally.late,
             lateness_ms=Lateness(
                 p50=histogram.get_value_at_percentile(50) / 1000,
@@ -232,7 +246,6 @@ def _rate(count: int, interval_s: float) -> float | None:
 
 def _connect(settings: Settings, on_error: Any) -> Any:
     """A producer that confirms nothing but errors, and has seen the topic."""
-    servers = settings.kafka_bootstrap_servers
     config = librdkafka_config(settings) | {
         "enable.idempotence": True,  # a retry neither doubles nor reorders payments
         "linger.ms": 0,
@@ -246,13 +259,7 @@ def _connect(settings: Settings, on_error: Any) -> Any:
         producer = Producer(config)
         topics = producer.list_topics(timeout=settings.kafka_timeout_s).topics
     except KafkaException as error:
-        raise UsageError(
-            f"setting kafka_bootstrap_servers (KAFKA_BOOTSTRAP_SERVERS): no Kafka broker answered at "
-            f"{servers!r} within {settings.kafka_timeout_s:g} s: {error.args[0].str()}{describe_login(settings)}"
-        ) from None
+        raise no_broker(settings, error) from None
     if settings.input_topic not in topics:
-        raise UsageError(
-            f"setting input_topic (FRAUD_INPUT_TOPIC): {settings.input_topic!r} does not exist at {servers}; "
-            "create it with `fraud-filter topics`"
-        )
+        raise no_topic(settings, "input_topic")
     return producer

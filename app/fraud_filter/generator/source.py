@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from datetime import date, datetime
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ class Batch:
         values: Kafka values; None is a record without a value.
         flagged: which were made to match a rule; None where that is not known (a replayed file).
         malformed: which were made unreadable on purpose.
+        labels: of each one what it is in truth, or None; None for all where nothing is labelled.
     """
 
     due_s: NDArray[np.float64]
@@ -27,11 +30,13 @@ class Batch:
     values: list[bytes | None]
     flagged: NDArray[np.bool_] | None
     malformed: NDArray[np.bool_]
+    labels: list[bytes | None] | None = None
 
     def first(self, size: int) -> Batch:
         """The first `size` records of the batch."""
         flagged = None if self.flagged is None else self.flagged[:size]
-        return Batch(self.due_s[:size], self.keys[:size], self.values[:size], flagged, self.malformed[:size])
+        labels = None if self.labels is None else self.labels[:size]
+        return Batch(self.due_s[:size], self.keys[:size], self.values[:size], flagged, self.malformed[:size], labels)
 
 
 class Source(Protocol):
@@ -47,3 +52,12 @@ class Source(Protocol):
         one holds up the sender.
         """
         ...
+
+
+def encoded(record: Any) -> bytes:
+    """A record as JSON; times, which are UTC without a zone, become ISO 8601 with milliseconds."""
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=_as_text).encode()
+
+
+def _as_text(value: date | datetime) -> str:
+    return f"{value.isoformat(timespec='milliseconds')}Z" if isinstance(value, datetime) else value.isoformat()

@@ -17,7 +17,7 @@ import click
 
 from fraud_filter.errors import FraudFilterError, UsageError
 
-#: Major versions that Spark 4.2 supports, the preferred one first.
+#: Major versions that Spark 4.3 supports, the preferred one first.
 SUPPORTED = (17, 21)
 #: Spark's launcher adds this module; a trimmed runtime without it can't start Spark.
 VECTOR_MODULE = "jdk.incubator.vector"

@@ -1,16 +1,20 @@
-"""Topics whose records the brokers stamp (LogAppendTime): latency is measured between such times alone."""
+"""Topics whose records the brokers stamp (LogAppendTime): latency is measured between such times alone.
+
+The windows of features are windows of such times, too: a producer's clock may be wrong, and Spark would drop what seems
+late.
+"""
 
 from __future__ import annotations
 
 import logging
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
-from fraud_filter.kafka.client import librdkafka_config
-from fraud_filter.kafka.offsets import describe_error
+from fraud_filter.kafka.refusals import describe_error
+from fraud_filter.kafka.topic_config import read_config
+from fraud_filter.kafka.topic_id import open_admin
 
 _TIMESTAMP_TYPE = "message.timestamp.type"
 
@@ -23,22 +27,20 @@ def require_append_time(settings: Settings, topics: list[str]) -> None:
     Raises:
         UsageError: a topic's `message.timestamp.type` is another.
     """
-    admin = AdminClient(librdkafka_config(settings))
-    resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
-    answers = admin.describe_configs(resources, request_timeout=settings.kafka_timeout_s)
-    for resource, answer in answers.items():
+    admin = open_admin(settings)
+    for topic in topics:
         try:
-            config = answer.result(timeout=settings.kafka_timeout_s)
+            stamped = read_config(admin, settings, topic)[_TIMESTAMP_TYPE]
         except KafkaException as error:
-            _log.warning("event=timestamp_type_unknown topic=%s reason=%s", resource.name, describe_error(error))
+            _log.warning("event=timestamp_type_unknown topic=%s reason=%s", topic, describe_error(error))
             continue
-        if config[_TIMESTAMP_TYPE].value != "LogAppendTime":
-            raise wrong_timestamps(resource.name, f"{_TIMESTAMP_TYPE}={config[_TIMESTAMP_TYPE].value}")
+        if stamped != "LogAppendTime":
+            raise wrong_timestamps(topic, f"{_TIMESTAMP_TYPE}={stamped}")
 
 
 def wrong_timestamps(topic: str, found: str) -> UsageError:
     """The error about a topic with other times than LogAppendTime; `found` is what it has."""
     return UsageError(
-        f"topic {topic!r} has {found}: latency is measured between the brokers' append times. Set "
+        f"topic {topic!r} has {found}: latency and windows are measured in the brokers' append times. Set "
         f"{_TIMESTAMP_TYPE}=LogAppendTime on it (`fraud-filter topics` makes topics so)"
     )

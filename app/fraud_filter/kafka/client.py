@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from fraud_filter.config import Settings, env_name
+from fraud_filter.config import Settings, named, refused
 from fraud_filter.errors import UsageError
 
 #: A reference to a file, which Kafka's own clients resolve where they run (KIP-297, KIP-421): an option that is sent
@@ -14,6 +14,14 @@ from fraud_filter.errors import UsageError
 _PROVIDER = {
     "config.providers": "file",
     "config.providers.file.class": "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
+}
+#: Kafka's login modules by mechanism, and what each calls user and secret.
+_OAUTH = "OAUTHBEARER"
+_OAUTH_PACKAGE = "org.apache.kafka.common.security.oauthbearer"
+_SCRAM = ("scram.ScramLoginModule", "username", "password")
+_JAAS = {
+    "PLAIN": ("plain.PlainLoginModule", "username", "password"),
+    _OAUTH: ("oauthbearer.OAuthBearerLoginModule", "clientId", "clientSecret"),
 }
 #: What a reference can't hold.
 _NO_REFERENCE = re.compile(r"[:{}]")
@@ -33,11 +41,10 @@ def librdkafka_config(settings: Settings, **extra: Any) -> dict[str, Any]:
         "log_level": 2,  # refused connections are reported once, by the caller, not by the library's log
     }
     if _uses_sasl(settings):
-        config |= {
-            "sasl.mechanism": settings.kafka_sasl_mechanism,
-            "sasl.username": settings.kafka_sasl_username,
-            "sasl.password": _password(settings),
-        }
+        login = {"sasl.username": settings.kafka_sasl_username, "sasl.password": _password(settings)}
+        if settings.kafka_sasl_mechanism == _OAUTH:
+            login = _oauth_login(settings, login["sasl.password"])
+        config |= {"sasl.mechanism": settings.kafka_sasl_mechanism, **login}
     if _uses_tls(settings):
         names = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location")
         config |= {name: file for name, file in zip(names, _tls_files(settings), strict=True) if file}
@@ -45,7 +52,7 @@ def librdkafka_config(settings: Settings, **extra: Any) -> dict[str, Any]:
 
 
 def kafka_python_config(settings: Settings) -> dict[str, Any]:
-    """Keyword arguments of a kafka-python client (used for administration, where speed does not matter).
+    """Keyword arguments of a kafka-python client, for what librdkafka has not: a group of a protocol of our own.
 
     Raises:
         UsageError: name, password, certificate or key are missing or can't be used.
@@ -61,6 +68,11 @@ def kafka_python_config(settings: Settings) -> dict[str, Any]:
             "sasl_plain_username": settings.kafka_sasl_username,
             "sasl_plain_password": _password(settings),
         }
+        if settings.kafka_sasl_mechanism == _OAUTH:
+            from fraud_filter.kafka.oauth import Tokens
+
+            secret = config.pop("sasl_plain_password")
+            config["sasl_oauth_token_provider"] = Tokens(settings, _token_url(settings), secret)
     if _uses_tls(settings):
         names = ("ssl_cafile", "ssl_certfile", "ssl_keyfile")
         config |= {name: file for name, file in zip(names, _tls_files(settings), strict=True) if file}
@@ -80,17 +92,21 @@ def spark_kafka_options(settings: Settings) -> dict[str, str]:
         "security.protocol": settings.kafka_security_protocol,
     }
     if _uses_sasl(settings):
-        module = "plain.PlainLoginModule" if settings.kafka_sasl_mechanism == "PLAIN" else "scram.ScramLoginModule"
+        module, user, secret = _JAAS.get(settings.kafka_sasl_mechanism, _SCRAM)
         password = _password(settings)
         if settings.kafka_sasl_password_file:
             options |= _PROVIDER
             password = _reference("kafka_sasl_password_file", settings.kafka_sasl_password_file)
+        login = f'{user}="{_quoted(settings.kafka_sasl_username)}" {secret}="{_quoted(password)}"'
+        if settings.kafka_sasl_mechanism == _OAUTH:
+            options |= {
+                "sasl.login.callback.handler.class": f"{_OAUTH_PACKAGE}.OAuthBearerLoginCallbackHandler",
+                "sasl.oauthbearer.token.endpoint.url": _token_url(settings),
+            }
+            login += f' scope="{_quoted(settings.kafka_oauth_scope)}"' if settings.kafka_oauth_scope else ""
         options |= {
             "sasl.mechanism": settings.kafka_sasl_mechanism,
-            "sasl.jaas.config": (
-                f"org.apache.kafka.common.security.{module} required "
-                f'username="{_quoted(settings.kafka_sasl_username)}" password="{_quoted(password)}";'
-            ),
+            "sasl.jaas.config": f"org.apache.kafka.common.security.{module} required {login};",
         }
     ca, certificate, key = _tls_files(settings) if _uses_tls(settings) else ("", "", "")
     if ca:
@@ -143,10 +159,8 @@ def _tls_files(settings: Settings) -> tuple[str, str, str]:
     names = ("kafka_ssl_ca", "kafka_ssl_certificate", "kafka_ssl_key")
     ca, certificate, key = (_readable(name, getattr(settings, name)) for name in names)
     if bool(certificate) != bool(key):
-        raise UsageError(
-            f"settings kafka_ssl_certificate ({env_name(names[1])}) and kafka_ssl_key ({env_name(names[2])}): "
-            f"{certificate!r} and {key!r}: give both or none"
-        )
+        given, missing = (names[1], names[2]) if certificate else (names[2], names[1])
+        raise refused(given, getattr(settings, given), f"stands without {missing}", "give both or none")
     return ca, certificate, key
 
 
@@ -155,7 +169,7 @@ def _readable(setting: str, file: str) -> str:
         if file:
             Path(file).read_bytes()
     except OSError as error:
-        raise UsageError(f"setting {setting} ({env_name(setting)}): {file!r} can't be read: {error.strerror}") from None
+        raise refused(setting, file, f"can't be read: {error.strerror}") from None
     return file
 
 
@@ -163,29 +177,42 @@ def _password(settings: Settings) -> str:
     """The SASL password, from its file where one is named."""
     needed = f"is needed with kafka_security_protocol={settings.kafka_security_protocol}"
     if not settings.kafka_sasl_username:
-        raise UsageError(f"setting kafka_sasl_username ({env_name('kafka_sasl_username')}): a user's name {needed}")
+        raise UsageError(f"{named('kafka_sasl_username')}: a user's name {needed}")
     if not settings.kafka_sasl_password_file:
         password = settings.kafka_sasl_password.get_secret_value()
         if not password:
-            raise UsageError(
-                f"setting kafka_sasl_password_file ({env_name('kafka_sasl_password_file')}): a file with the password "
-                f"{needed}"
-            )
+            raise UsageError(f"{named('kafka_sasl_password_file')}: a file with the password {needed}")
         return password
     try:
         return read_password(Path(settings.kafka_sasl_password_file))
     except UsageError as error:
-        setting = f"setting kafka_sasl_password_file ({env_name('kafka_sasl_password_file')})"
-        raise UsageError(f"{setting}: {error}") from None
+        raise UsageError(f"{named('kafka_sasl_password_file')}: {error}") from None
+
+
+def _oauth_login(settings: Settings, secret: str) -> dict[str, str]:
+    """How librdkafka fetches its tokens."""
+    login = {
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.client.id": settings.kafka_sasl_username,
+        "sasl.oauthbearer.client.secret": secret,
+        "sasl.oauthbearer.token.endpoint.url": _token_url(settings),
+    }
+    return login | ({"sasl.oauthbearer.scope": settings.kafka_oauth_scope} if settings.kafka_oauth_scope else {})
+
+
+def _token_url(settings: Settings) -> str:
+    url = settings.kafka_oauth_token_url
+    if not url.startswith(("https://", "http://")):
+        reason = f"is no address of tokens, which kafka_sasl_mechanism={_OAUTH} needs"
+        raise refused("kafka_oauth_token_url", url, reason, "give the OpenID provider's token endpoint, as https://…")
+    return url
 
 
 def _reference(setting: str, file: str) -> str:
     """What Kafka's clients replace by the file's content."""
     path = Path(_absolute(file))
     if _NO_REFERENCE.search(str(path)):
-        raise UsageError(
-            f"setting {setting} ({env_name(setting)}): {file!r} is not accepted: the path must not hold : {{ or }}"
-        )
+        raise refused(setting, file, "is not accepted: the path must not hold : { or }")
     return f"${{file:{path.parent}:{path.name}}}"
 
 

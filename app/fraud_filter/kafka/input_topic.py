@@ -10,7 +10,8 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.client import librdkafka_config
-from fraud_filter.kafka.offsets import describe_error, find_bounds, find_partitions, open_consumer
+from fraud_filter.kafka.offsets import find_bounds, find_partitions, open_consumer
+from fraud_filter.kafka.refusals import describe_error
 
 #: No payment, hence rejected: its place on the rejected topic says that all before it were read.
 _END_MARK = b"end of a measured run"

@@ -11,18 +11,15 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from fraud_filter.config import Settings, env_name
-from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.kafka.client import describe_login, librdkafka_config
+from fraud_filter.config import Settings
+from fraud_filter.errors import FraudFilterError
+from fraud_filter.kafka.client import librdkafka_config
+from fraud_filter.kafka.refusals import describe_error, no_broker, no_topic
 
 #: Records in one batch of `read_records`.
 BATCH_RECORDS = 10_000
 #: librdkafka fetches ahead; without a limit that is 64 MB for each of the reader's partitions.
 _FETCH_AHEAD_KB = 16_384
-
-
-class NoBrokerError(UsageError):
-    """No broker answered in time."""
 
 
 @contextmanager
@@ -57,19 +54,12 @@ def find_partitions(consumer: Consumer, settings: Settings, names: Sequence[str]
     try:
         known = consumer.list_topics(timeout=settings.kafka_timeout_s).topics
     except KafkaException as error:
-        raise NoBrokerError(
-            f"setting kafka_bootstrap_servers ({env_name('kafka_bootstrap_servers')}): no Kafka broker answered at "
-            f"{settings.kafka_bootstrap_servers!r} within {settings.kafka_timeout_s:g} s: {describe_error(error)}"
-            + describe_login(settings)
-        ) from None
+        raise no_broker(settings, error) from None
     found: dict[str, list[int]] = {}
     for name in names:
         topic = getattr(settings, name)
         if topic not in known or not known[topic].partitions:
-            raise UsageError(
-                f"setting {name} (--{name.replace('_', '-')}, {env_name(name)}): topic {topic!r} does not exist at "
-                f"{settings.kafka_bootstrap_servers!r}; create it with `fraud-filter topics` or name another"
-            )
+            raise no_topic(settings, name)
         found[topic] = sorted(known[topic].partitions)
     return found
 
@@ -179,9 +169,3 @@ def _sort_out(messages: list[Any], topic: str, left: set[int], end: Mapping[int,
         elif not error.retriable():
             raise FraudFilterError(f"topic {topic!r}, partition {partition}: {error.str()}")
     return batch, done
-
-
-def describe_error(error: KafkaException) -> str:
-    """librdkafka's words without its code."""
-    detail = error.args[0]
-    return str(detail.str()) if isinstance(detail, KafkaError) else str(detail)

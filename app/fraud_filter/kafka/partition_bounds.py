@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.kafka.offsets import describe_error
+from fraud_filter.kafka.refusals import describe_error
 
 #: How long one look waits for a broker that is listed and does not answer; the next look asks again.
 _PATIENCE_S = 2.0
@@ -43,7 +43,10 @@ def ask_bounds(admin: AdminClient, settings: Settings, partitions: Iterable[int]
     for partition in asked:
         try:
             low, high = (answers[partition].result(_PATIENCE_S * 2) for answers in (lows, highs))
-            known[partition.partition] = low.offset, high.offset
+            if low.offset < 0 or high.offset < 0:  # what librdkafka gives where a broker's answer has none
+                reason = "a broker gave none"
+            else:
+                known[partition.partition] = low.offset, high.offset
         except KafkaException as error:
             reason = describe_error(error)
         except LateError:

@@ -1,7 +1,11 @@
-"""The id that Kafka gives a topic when it is created (KIP-516): a recreated topic has the old name and another id."""
+"""Topics as the brokers describe them: their partitions, and the id that Kafka gives a topic when it is created.
+
+By that id (KIP-516) a recreated topic, which has the old name, is another one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import TimeoutError as LateError
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +14,12 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
-from fraud_filter.config import Settings, env_name
-from fraud_filter.errors import UsageError
-from fraud_filter.kafka.client import describe_login, librdkafka_config
-from fraud_filter.kafka.offsets import NoBrokerError, describe_error
+from fraud_filter.config import Settings
+from fraud_filter.kafka.client import librdkafka_config
+from fraud_filter.kafka.refusals import no_broker, no_topic
 
 #: A request goes to the controller that the client knows, and a client whose controller is gone waits for it. So each
-#: try has a part of the time, and the next one a client that asks the brokers anew.
+#: try has a part of the time, and the next one a client that asks the brokers again.
 _TRIES = 4
 
 
@@ -33,7 +36,7 @@ class Topic:
 
 
 def open_admin(settings: Settings) -> AdminClient:
-    """A client for `find_input`; it holds connections until it is collected.
+    """A client for administration; it holds connections until it is collected.
 
     Raises:
         UsageError: name, password, certificate or key are missing or can't be used.
@@ -48,33 +51,25 @@ def find_input(admin: AdminClient, settings: Settings) -> Topic:
         NoBrokerError: no broker answers within `kafka_timeout_s` seconds.
         UsageError: there is no such topic.
     """
-    name, timeout_s = settings.input_topic, settings.kafka_timeout_s
-    try:
-        found = _describe(admin, settings)
-    except (KafkaException, LateError) as error:
-        if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            raise UsageError(
-                f"setting input_topic (--input-topic, {env_name('input_topic')}): topic {name!r} does not exist at "
-                f"{settings.kafka_bootstrap_servers!r}; create it with `fraud-filter topics` or name another"
-            ) from None
-        raise NoBrokerError(
-            f"setting kafka_bootstrap_servers ({env_name('kafka_bootstrap_servers')}): no Kafka broker answered at "
-            f"{settings.kafka_bootstrap_servers!r} within {timeout_s:g} s: "
-            f"{describe_error(error) if isinstance(error, KafkaException) else 'timed out'}{describe_login(settings)}"
-        ) from None
-    bits = found.topic_id.get_most_significant_bits(), found.topic_id.get_least_significant_bits()
-    partitions = sorted(found.partitions, key=lambda part: part.id)
-    led = [part.id for part in partitions if part.leader]
-    return Topic(str(found.topic_id) if any(bits) else "", [part.id for part in partitions], led)
+    found = find_topics(admin, settings, [settings.input_topic])
+    if not found:
+        raise no_topic(settings, "input_topic")
+    return found[settings.input_topic]
 
 
-def _describe(admin: AdminClient, settings: Settings) -> Any:
-    name, timeout_s = settings.input_topic, settings.kafka_timeout_s
+def find_topics(admin: AdminClient, settings: Settings, names: Sequence[str]) -> dict[str, Topic]:
+    """Those of the topics `names` that exist, as they are now; no other topic is asked for.
+
+    Raises:
+        NoBrokerError: no broker answers within `kafka_timeout_s` seconds.
+    """
+    timeout_s = settings.kafka_timeout_s
     clients = [admin]
 
-    def ask() -> Any:
-        asked = clients[-1].describe_topics(TopicCollection([name]), request_timeout=timeout_s / _TRIES)
-        return asked[name].result(timeout=timeout_s)
+    def ask() -> dict[str, Topic]:
+        asked = clients[-1].describe_topics(TopicCollection(list(names)), request_timeout=timeout_s / _TRIES)
+        answers = {name: _answer(asked[name], timeout_s) for name in names}
+        return {name: _topic(answer) for name, answer in answers.items() if answer is not None}
 
     retrying = Retrying(
         retry=retry_if_exception(_is_unanswered),
@@ -83,7 +78,27 @@ def _describe(admin: AdminClient, settings: Settings) -> Any:
         before_sleep=lambda _: clients.append(open_admin(settings)),
         reraise=True,
     )
-    return retrying(ask)
+    try:
+        return retrying(ask) if names else {}
+    except (KafkaException, LateError) as error:
+        raise no_broker(settings, error) from None
+
+
+def _answer(asked: Any, timeout_s: float) -> Any:
+    """What is told of one topic; None: there is none of that name."""
+    try:
+        return asked.result(timeout=timeout_s)
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return None
+        raise
+
+
+def _topic(described: Any) -> Topic:
+    bits = described.topic_id.get_most_significant_bits(), described.topic_id.get_least_significant_bits()
+    partitions = sorted(described.partitions, key=lambda part: part.id)
+    led = [part.id for part in partitions if part.leader]
+    return Topic(str(described.topic_id) if any(bits) else "", [part.id for part in partitions], led)
 
 
 def _is_unanswered(error: BaseException) -> bool:

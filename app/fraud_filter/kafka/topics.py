@@ -6,26 +6,24 @@ Knows no producer or consumer.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
-from kafka.admin import ConfigResource, KafkaAdminClient
-from kafka.errors import KafkaError
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # it is public
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.home import HOME
-from fraud_filter.kafka.client import describe_login, kafka_python_config
 from fraud_filter.kafka.files import own_name, read_file
-
-TOPICS_FILE = HOME / "kafka/topics.yml"
+from fraud_filter.kafka.refusals import describe_error
+from fraud_filter.kafka.topic_config import read_config
+from fraud_filter.kafka.topic_id import Topic, find_topics, open_admin
 
 #: The one setting whose other value makes every latency figure wrong, so that a difference is an error.
 _TIMESTAMP_TYPE = "message.timestamp.type"
-_ALREADY_EXISTS = 36  # Kafka's error code TOPIC_ALREADY_EXISTS
+#: Not the broker's refusal of a topic, but no word from it.
+_UNANSWERED = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
 
 _log = logging.getLogger(__name__)
 
@@ -54,18 +52,17 @@ class _TopicsFile(BaseModel):
     topics: list[TopicSpec] = Field(min_length=1)
 
 
-def load_topics(settings: Settings, topics_file: Path = TOPICS_FILE, partitions: int | None = None) -> list[TopicSpec]:
+def load_topics(settings: Settings, partitions: int | None = None) -> list[TopicSpec]:
     """Reads the topics file; the three names that the settings know are replaced by the settings' names.
 
     Args:
-        settings: give the names of the input, flagged and rejected topic.
-        topics_file: YAML like `kafka/topics.yml`.
+        settings: name the file, and the input, flagged and rejected topic.
         partitions: replaces the number of partitions of the input and of the flagged topic.
 
     Raises:
         UsageError: the file can't be read or does not describe topics, or two topics get one name.
     """
-    content = read_file(topics_file, "topics file", _TopicsFile)
+    content = read_file(settings.topics_file, "topics file", _TopicsFile)
     scaled = ("payments", "payments.flagged") if partitions is not None else ()
     specs = [
         topic.model_copy(
@@ -79,112 +76,109 @@ def load_topics(settings: Settings, topics_file: Path = TOPICS_FILE, partitions:
         if chosen.count(name) > 1:
             raise UsageError(
                 f"topic {name!r} is named twice: input_topic, flagged_topic, rejected_topic and the names in "
-                f"{topics_file} must all differ"
+                f"{settings.topics_file} must all differ"
             )
     return specs
 
 
-def create_topics(settings: Settings, *, topics_file: Path = TOPICS_FILE, partitions: int | None = None) -> list[str]:
+def create_topics(settings: Settings, *, partitions: int | None = None) -> list[str]:
     """Creates the topics that are missing and returns their names; what exists is left as it is, and checked.
 
     A difference in an existing topic is logged as a warning that says how to mend it.
 
     Args:
-        settings: which brokers, and the topics' names.
-        topics_file: YAML like `kafka/topics.yml`.
+        settings: which brokers, the file, and the topics' names.
         partitions: number of partitions of the input and of the flagged topic, instead of the file's.
 
     Raises:
         UsageError: no broker answers within `kafka_timeout_s` seconds, the file is wrong, the broker refuses
             a topic, or an existing topic does not stamp records as the file says (latency would be wrong).
     """
-    specs = load_topics(settings, topics_file, partitions)
-    with admin_client(settings) as admin:
-        found = {topic["name"] for topic in admin.describe_topics([spec.name for spec in specs]) if _exists(topic)}
-        created = _create(admin, [spec for spec in specs if spec.name not in found], topics_file)
-        _check_existing(admin, settings, [spec for spec in specs if spec.name not in created])
+    specs = load_topics(settings, partitions)
+    admin = open_admin(settings)
+    names = [spec.name for spec in specs]
+    found = find_topics(admin, settings, names)
+    try:
+        created = _create(admin, settings, [spec for spec in specs if spec.name not in found])
+        if created:
+            found = _wait_for_leaders(admin, settings, names)
+        for spec in specs:
+            if spec.name not in created:
+                _check_existing(admin, settings, spec, len(found[spec.name].partitions))
+    except KafkaException as error:
+        raise FraudFilterError(
+            f"the Kafka brokers at {settings.kafka_bootstrap_servers!r} (KAFKA_BOOTSTRAP_SERVERS) failed: "
+            + describe_error(error)
+        ) from None
     return created
 
 
-@contextmanager
-def admin_client(settings: Settings) -> Iterator[Any]:
-    """An admin client; what goes wrong in its block is explained as a matter of the brokers."""
-    timeout_ms = round(settings.kafka_timeout_s * 1000)
-    servers = settings.kafka_bootstrap_servers
-    try:
-        admin = KafkaAdminClient(**kafka_python_config(settings), bootstrap_timeout_ms=timeout_ms)
-    except (KafkaError, OSError, ValueError) as error:
-        raise UsageError(
-            f"setting kafka_bootstrap_servers (KAFKA_BOOTSTRAP_SERVERS): no Kafka broker answered at "
-            f"{servers!r} within {settings.kafka_timeout_s:g} s: {error}{describe_login(settings)}"
-        ) from None
-    try:
-        yield admin
-    except KafkaError as error:
-        raise FraudFilterError(f"the Kafka brokers at {servers!r} (KAFKA_BOOTSTRAP_SERVERS) failed : {error}") from None
-    finally:
-        admin.close()
-
-
-def _exists(topic: dict[str, Any]) -> bool:
-    return bool(topic["error_code"] == 0)
-
-
-def _create(admin: Any, specs: list[TopicSpec], topics_file: Path) -> list[str]:
-    """Creates the topics, waits until each partition has a leader, and returns the names."""
+def _create(admin: AdminClient, settings: Settings, specs: list[TopicSpec]) -> list[str]:
+    """Creates the topics and returns their names."""
     if not specs:
         return []
-    wanted = {
-        spec.name: {
-            "num_partitions": spec.partitions,
-            "replication_factor": spec.replication_factor,
-            "configs": spec.config,
-        }
+    wanted = [
+        NewTopic(spec.name, spec.partitions, replication_factor=spec.replication_factor, config=spec.config)
         for spec in specs
-    }
-    answers = admin.create_topics(wanted, raise_errors=False)["topics"]
-    created = [answer["name"] for answer in answers if answer["error_code"] == 0]
-    if created:
-        admin.wait_for_topics(created)
-    for answer in answers:
-        # Somebody else may have created it since it was looked up: then it is an existing one.
-        if answer["error_code"] not in (0, _ALREADY_EXISTS):
+    ]
+    answers = admin.create_topics(wanted, request_timeout=settings.kafka_timeout_s)
+    created = []
+    for spec in specs:
+        try:
+            answers[spec.name].result()
+            created.append(spec.name)
+        except KafkaException as error:
+            # Somebody else may have created it since it was looked up: then it is an existing one.
+            if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                continue
+            if error.args[0].code() in _UNANSWERED:
+                raise
             raise UsageError(
-                f"topic {answer['name']!r} was refused by the broker: {answer['error_message']} "
-                f"(its settings are in {topics_file})"
-            )
+                f"topic {spec.name!r} was refused by the broker: {describe_error(error)} "
+                f"(its settings are in {settings.topics_file})"
+            ) from None
     return created
 
 
-def _check_existing(admin: Any, settings: Settings, specs: list[TopicSpec]) -> None:
-    """Compares existing topics with what they should be.
+def _wait_for_leaders(admin: AdminClient, settings: Settings, names: list[str]) -> dict[str, Topic]:
+    """The topics, once each partition has a leader: until then it takes no record."""
+    retrying = Retrying(
+        retry=retry_if_result(
+            lambda found: len(found) < len(names) or any(topic.led != topic.partitions for topic in found.values())
+        ),
+        stop=stop_after_delay(settings.kafka_timeout_s),
+        wait=wait_fixed(0.1),
+    )
+    try:
+        return retrying(find_topics, admin, settings, names)
+    except RetryError:
+        raise FraudFilterError(
+            f"the topics {', '.join(names)} were created, but have no leader at {settings.kafka_bootstrap_servers!r} "
+            f"after {settings.kafka_timeout_s:g} s (FRAUD_KAFKA_TIMEOUT_S)"
+        ) from None
+
+
+def _check_existing(admin: AdminClient, settings: Settings, spec: TopicSpec, partitions: int) -> None:
+    """Compares an existing topic, which has so many `partitions`, with what it should be.
 
     Raises:
         UsageError: another timestamp type. All else is a warning: it may be meant so.
     """
-    if not specs:
-        return
-    partitions = {
-        topic["name"]: len(topic["partitions"]) for topic in admin.describe_topics([spec.name for spec in specs])
-    }
-    resources = [ConfigResource("TOPIC", spec.name) for spec in specs]
-    configs = admin.describe_configs(resources, config_filter="all")["topic"]
     server = f"--bootstrap-server {settings.kafka_bootstrap_servers}"
-    for spec in specs:
-        if partitions[spec.name] != spec.partitions:
-            _log.warning(_partitions_message(spec, partitions[spec.name], server))
-        for key, value in spec.config.items():
-            present = configs[spec.name].get(key, {}).get("value")
-            if present == value:
-                continue
-            message = (
-                f"topic {spec.name!r} exists with {key}={present}, wanted is {value}; change it with "
-                f"`kafka-configs.sh {server} --alter --entity-type topics --entity-name {spec.name} "
-                f"--add-config {key}={value}`"
-            )
-            if key == _TIMESTAMP_TYPE:
-                raise UsageError(f"{message}: latency is measured between the broker's append times")
-            _log.warning(message)
+    if partitions != spec.partitions:
+        _log.warning(_partitions_message(spec, partitions, server))
+    present = read_config(admin, settings, spec.name)
+    for key, value in spec.config.items():
+        if present.get(key) == value:
+            continue
+        message = (
+            f"topic {spec.name!r} exists with {key}={present.get(key)}, wanted is {value}; change it with "
+            f"`kafka-configs.sh {server} --alter --entity-type topics --entity-name {spec.name} "
+            f"--add-config {key}={value}`"
+        )
+        if key == _TIMESTAMP_TYPE:
+            raise UsageError(f"{message}: latency is measured between the broker's append times")
+        _log.warning(message)
 
 
 def _partitions_message(spec: TopicSpec, present: int, server: str) -> str:

@@ -6,12 +6,13 @@ import hashlib
 import logging
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from kafka.errors import GroupAuthorizationFailedError, InvalidSessionTimeoutError, KafkaError
 
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
-from fraud_filter.config import Settings
+from fraud_filter.config import Settings, refused
 from fraud_filter.errors import UsageError
 from fraud_filter.lock.guard import Guard
 from fraud_filter.lock.lock import Lock, refusal
@@ -26,6 +27,9 @@ _HDFS_PORT = 8020
 class GroupLock(Lock):
     """Held while the brokers hear of us. Java, which writes the checkpoint, is killed before another can have it."""
 
+    #: The brokers need seconds to know that a holder is gone.
+    look_s = 0.5
+
     def __init__(self, settings: Settings, who: str, named_by: str) -> None:
         """As `checkpoint_lock`."""
         super().__init__()
@@ -33,6 +37,7 @@ class GroupLock(Lock):
         self._who = who
         self._named_by = named_by
         self._member: Membership | None = None
+        self._waiting: Membership | None = None
         self._guard: Guard | None = None
 
     @property
@@ -62,34 +67,45 @@ class GroupLock(Lock):
         member.watch(lambda: guard.extend(member.deadline), guard.kill)
         guard.extend(member.deadline)
 
+    def take(self, files: CheckpointFiles) -> bool:
+        """As `Lock.take`: a member of the group that waits for its turn. `hold` is to follow."""
+        if self._member:
+            return True
+        if self._waiting is None:
+            self._waiting = self._join(group_of(files.qualified))
+        try:
+            with self._explained():
+                is_ours = self._waiting.try_acquire()
+        except (UsageError, CheckpointError):
+            self._leave()
+            raise
+        if is_ours:
+            self._member, self._waiting = self._waiting, None
+            _log.info("event=checkpoint_locked checkpoint=%s", self._settings.checkpoint)
+        return is_ours
+
+    def release(self) -> None:
+        """As `Lock.release`."""
+        self.close()
+
     def close(self) -> None:
         """To be called when the last process has ended."""
         self._unguard()
         self._leave()
 
-    def _acquire(self, group: str, stopping: Callable[[], bool]) -> Membership:
-        settings = self._settings
+    def _join(self, group: str) -> Membership:
         try:
-            member = Membership(settings, group, f"{self._who} (process {os.getpid()} on {platform.node()})")
+            return Membership(self._settings, group, f"{self._who} (process {os.getpid()} on {platform.node()})")
         except (KafkaError, OSError, ValueError) as error:
             raise self._unavailable(str(error)) from None
+
+    def _acquire(self, group: str, stopping: Callable[[], bool]) -> Membership:
+        settings = self._settings
+        member = self._join(group)
         held_by: str | None = None
         try:
-            held_by = member.acquire(settings.checkpoint_lock_timeout_s + settings.kafka_timeout_s, stopping)
-        except GroupAuthorizationFailedError:
-            raise UsageError(
-                f"{self._named_by}: {settings.checkpoint!r} can't be locked: Kafka's user "
-                f"{settings.kafka_sasl_username!r} lacks READ on the groups {_PREFIX}*; give it that right, as "
-                "kafka/access.yml does"
-            ) from None
-        except InvalidSessionTimeoutError:
-            raise UsageError(
-                "setting checkpoint_lock_timeout_s (--checkpoint-lock-timeout-s, FRAUD_CHECKPOINT_LOCK_TIMEOUT_S): "
-                f"{settings.checkpoint_lock_timeout_s:g} is not accepted by the brokers: give seconds within their "
-                "group.min.session.timeout.ms and group.max.session.timeout.ms"
-            ) from None
-        except KafkaError as error:
-            raise self._unavailable(str(error)) from None
+            with self._explained():
+                held_by = member.acquire(settings.checkpoint_lock_timeout_s + settings.kafka_timeout_s, stopping)
         finally:
             if held_by != "":
                 member.close()
@@ -99,6 +115,26 @@ class GroupLock(Lock):
             raise UsageError(f"{self._named_by}: {refusal(self._who, held_by, settings.checkpoint)}")
         _log.info("event=checkpoint_locked checkpoint=%s group=%s", settings.checkpoint, group)
         return member
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """What the brokers refuse, as errors to act on."""
+        settings = self._settings
+        try:
+            yield
+        except GroupAuthorizationFailedError:
+            raise UsageError(
+                f"{self._named_by}: {settings.checkpoint!r} can't be locked: Kafka's user "
+                f"{settings.kafka_sasl_username!r} lacks READ on the groups {_PREFIX}*; give it that right, as "
+                "kafka/access.yml does"
+            ) from None
+        except InvalidSessionTimeoutError:
+            raise refused(
+                "checkpoint_lock_timeout_s", settings.checkpoint_lock_timeout_s, "is not accepted by the brokers",
+                "give seconds within their group.min.session.timeout.ms and group.max.session.timeout.ms",
+            ) from None  # fmt: skip
+        except KafkaError as error:
+            raise self._unavailable(str(error)) from None
 
     def _unavailable(self, reason: str) -> CheckpointError:
         return CheckpointError(
@@ -114,9 +150,10 @@ class GroupLock(Lock):
             self._guard = None
 
     def _leave(self) -> None:
-        if self._member:
-            self._member.close()
-            self._member = None
+        for member in (self._member, self._waiting):
+            if member:
+                member.close()
+        self._member = self._waiting = None
 
 
 def group_of(qualified: str) -> str:

@@ -152,13 +152,22 @@ class Membership:
         """
         end = time.monotonic() + timeout_s
         while time.monotonic() < end and not stopping():
-            if self._turn() and self._member.holder != self._member.id:
+            is_member = self._turn()
+            if is_member and self._member.holder != self._member.id:
                 return self._member.holder_name
-            if self._member.taken_at is not None:
-                self._thread.start()
+            if self._begin():
                 return ""
             time.sleep(_TURN_S / 4)
         return None
+
+    def try_acquire(self) -> bool:
+        """Waits for its turn, as one that asks again and again: whether we are the holder by now.
+
+        Raises:
+            KafkaError: the brokers refuse.
+        """
+        self._turn()
+        return self._begin()
 
     def watch(self, confirmed: Callable[[], None], lost: Callable[[], None]) -> None:
         """Has `confirmed` called when `deadline` has moved, and `lost` once, as soon as that is known."""
@@ -181,6 +190,13 @@ class Membership:
         if now() >= self.deadline:
             return f"no Kafka broker has confirmed it for {self._held_s:g} s"
         return ""
+
+    def _begin(self) -> bool:
+        """Begins to keep what we hold, once the brokers have confirmed it; whether they have."""
+        if self._member.taken_at is None:
+            return False
+        self._thread.start()
+        return True
 
     def _turn(self) -> bool:
         """Takes part in a change of members, if there is one; whether we are a member."""

@@ -67,8 +67,9 @@ _FILTER = _Group("filter", ("mode", "query"))
 _PARTITION = _Group("filter", (*_FILTER.labels, "topic", "partition"))
 #: Spark tells the phases of a batch in progress events.
 _BATCH = _Group("filter", _FILTER.labels, frozenset(mode.name for mode in MODES.values() if mode.sends_progress))
+_VELOCITY = _Group("filter", _FILTER.labels, frozenset(mode.name for mode in MODES.values() if not mode.lacks_features))
 _EXECUTOR = _Group("filter", (*_FILTER.labels, "executor"))
-_CONNECTION = _Group("filter", ())
+_PROGRAM = _Group("filter", ())
 _PROBE = _Group("probe", ("mode", "query"))
 _GENERATOR = _Group("generator", ())
 
@@ -78,6 +79,22 @@ RESTARTS = _FILTER.of(
     "restarts",
     "Restarts of the query from its checkpoint, by reason.",
     "reason",
+)
+TAKEOVERS = _FILTER.of(
+    Counter, "fraud_filter_takeovers_total", "takeovers", "How often this program, a standby, has taken over."
+)
+DIFFERS = _FILTER.of(
+    Gauge,
+    "fraud_filter_standby_differs",
+    "0 or 1",
+    "1 while this program is a standby whose rules or settings are not those of the active filter.",
+)
+RULES_INFO = _FILTER.of(
+    Gauge,
+    "fraud_filter_rules_info",
+    "1",
+    "Always 1: the version of the rules that this program decides by, or would as a standby.",
+    "version",
 )
 UP = _FILTER.of(Gauge, "fraud_filter_up", "0 or 1", "1 while the query is active, else 0.")
 HEALTHY = _FILTER.of(
@@ -108,26 +125,64 @@ COMMITTED_OFFSET = _PARTITION.of(
     Gauge, "fraud_filter_committed_offset", "offset", "Next offset to read after the newest commit."
 )
 READ_OFFSET = _PARTITION.of(
-    Gauge, "fraud_filter_read_offset", "offset", "Offset that was read up to: committed, or told by tasks."
+    Gauge, "fraud_filter_read_offset", "offset", "Next offset to read: as committed, or as tasks report it."
 )
 LATEST_OFFSET = _PARTITION.of(Gauge, "fraud_filter_latest_offset", "offset", "End offset of the input partition.")
 CONSUMER_LAG = _PARTITION.of(
-    Gauge, "fraud_filter_consumer_lag_records", "records", "End offset minus the offset that was read up to."
+    Gauge, "fraud_filter_consumer_lag_records", "records", "End offset minus the next offset to read."
 )
 UNKNOWN_PARTITIONS = _FILTER.of(
     Gauge,
     "fraud_filter_unknown_partitions",
     "partitions",
-    "Partitions of the input topic of which no broker tells the end.",
+    "Partitions of the input topic whose end no broker can tell.",
 )
 LAST_PROGRESS = _FILTER.of(
     Gauge, "fraud_filter_last_progress_timestamp_seconds", "seconds since 1970", "Time of the newest commit."
 )
 SLOTS_NEEDED = _FILTER.of(
-    Gauge, "fraud_filter_task_slots_needed", "slots", "Task slots that the mode needs for good: one a partition, or 0."
+    Gauge,
+    "fraud_filter_task_slots_needed",
+    "slots",
+    "Task slots that the mode holds permanently: one a partition, or 0.",
 )
 SLOTS_GRANTED = _FILTER.of(
     Gauge, "fraud_filter_task_slots_granted", "slots", "Task slots that the application was granted."
+)
+
+VELOCITY_KEYS = _VELOCITY.of(
+    Gauge,
+    "fraud_filter_velocity_keys",
+    "rows",
+    "Rows of the state that features are computed from: a key and a period.",
+)
+VELOCITY_MEMORY = _VELOCITY.of(
+    Gauge, "fraud_filter_velocity_memory_bytes", "bytes", "Memory that the state takes on the executors."
+)
+VELOCITY_DISK = _VELOCITY.of(
+    Gauge,
+    "fraud_filter_velocity_disk_bytes",
+    "bytes",
+    "Files of the state on the executors' own disks; 0 while all is in memory.",
+)
+VELOCITY_COMMIT = _VELOCITY.of(
+    Gauge,
+    "fraud_filter_velocity_commit_seconds",
+    "seconds",
+    "Time to write the changes of the state at the newest batch end, over all tasks.",
+)
+LATE_RECORDS = _VELOCITY.of(
+    Counter,
+    "fraud_filter_late_records_total",
+    "records",
+    "Rows of records that came behind the watermark and are not decided.",
+)
+MODEL = _FILTER.of(
+    Gauge,
+    "fraud_filter_model_info",
+    "1",
+    "Always 1; the label tells the model whose score rules use.",
+    "version",
 )
 
 EXECUTOR_CORES = _EXECUTOR.of(Gauge, "fraud_filter_executor_cores", "slots", "Task slots of the executor.")
@@ -147,22 +202,65 @@ EXECUTOR_GC = _EXECUTOR.of(
 EXECUTOR_PEAK_MEMORY = _EXECUTOR.of(
     Gauge, "fraud_filter_executor_peak_memory_bytes", "bytes", "Most memory that the executor has used.", "area"
 )
-CERTIFICATE_EXPIRY = _CONNECTION.of(
+CERTIFICATE_EXPIRY = _PROGRAM.of(
     Gauge,
     "fraud_filter_certificate_expiry_timestamp_seconds",
     "seconds since 1970",
     "When a certificate of the connection to Kafka ends, by its file's name.",
     "file",
 )
+DISK_SIZE = _PROGRAM.of(
+    Gauge, "fraud_filter_checkpoint_disk_size_bytes", "bytes", "Size of the disk that the checkpoint lies on."
+)
+DISK_FREE = _PROGRAM.of(
+    Gauge, "fraud_filter_checkpoint_disk_free_bytes", "bytes", "Free space on the disk that the checkpoint lies on."
+)
 
 LATENCY = _PROBE.of(
     Histogram,
     "fraud_filter_end_to_end_latency_seconds",
     "seconds",
-    "Time from the append of a payment to the append of its decision, both on the broker's clock.",
+    "Time from the append of a record to the append of its decision, both on the broker's clock.",
+)
+OBJECTIVE = _PROBE.of(
+    Gauge,
+    "fraud_filter_latency_objective_seconds",
+    "seconds",
+    "What 99 of 100 decisions are to take at most (FRAUD_LATENCY_OBJECTIVE_MS).",
+)
+SLOW = _PROBE.of(
+    Counter,
+    "fraud_filter_slow_decisions_total",
+    "decisions",
+    "Decisions that took longer than the objective, of those in fraud_filter_end_to_end_latency_seconds.",
 )
 FLAGGED = _PROBE.of(
     Counter, "fraud_filter_flagged_records_total", "records", "Flagged records read, repeated ones too."
+)
+RULE_MATCHES = _PROBE.of(
+    Counter,
+    "fraud_filter_rule_matches_total",
+    "matches",
+    "Rules named by the flagged records read, repeated ones too, with the version of the rules that decided; counted "
+    "by the probe, as the filter runs no code of its own for each record.",
+    "rule",
+    "version",
+)
+TRUNCATED = _PROBE.of(
+    Counter,
+    "fraud_filter_truncated_windows_total",
+    "windows",
+    "Windows of the flagged records read, repeated ones too, that may be cut short because the state holds no more of "
+    "the key's records, by feature.",
+    "feature",
+)
+SCORE = _PROBE.of(
+    Histogram,
+    "fraud_filter_score",
+    "probability",
+    "Scores of the flagged records read, repeated ones too, with the version of the model. Nothing is written "
+    "about records that no rule matches, and their scores are not known.",
+    "version",
 )
 REJECTED = _PROBE.of(
     Counter,
@@ -172,7 +270,10 @@ REJECTED = _PROBE.of(
     "reason",
 )
 DUPLICATE = _PROBE.of(
-    Counter, "fraud_filter_duplicate_records_total", "records", "Records read whose payment had been decided before."
+    Counter,
+    "fraud_filter_duplicate_records_total",
+    "records",
+    "Decisions read on a record that had been decided before.",
 )
 UNREADABLE = _PROBE.of(
     Counter,
@@ -184,7 +285,7 @@ NEGATIVE_LATENCY = _PROBE.of(
     Counter,
     "fraud_filter_negative_latency_records_total",
     "records",
-    "Decisions that bear an earlier time than their payment: the brokers' clocks differ.",
+    "Decisions that bear an earlier time than their record: the brokers' clocks differ.",
 )
 LAST_OUTPUT = _PROBE.of(
     Gauge,
@@ -201,16 +302,16 @@ INTERVAL_LATENCY = _PROBE.of(
 )
 
 SENT = _GENERATOR.of(
-    Counter, "fraud_filter_generator_sent_records_total", "records", "Payments handed to the Kafka client."
+    Counter, "fraud_filter_generator_sent_records_total", "records", "Records handed to the Kafka client."
 )
 FAILED = _GENERATOR.of(
-    Counter, "fraud_filter_generator_failed_records_total", "records", "Payments known not to have been delivered."
+    Counter, "fraud_filter_generator_failed_records_total", "records", "Records known not to have been delivered."
 )
 LATE = _GENERATOR.of(
     Counter,
     "fraud_filter_generator_late_records_total",
     "records",
-    "Payments sent more than 10 ms after they were due.",
+    "Records sent more than 10 ms after they were due.",
 )
 
 CATALOGUE: tuple[Entry[Any], ...] = tuple(each for each in tuple(globals().values()) if isinstance(each, Entry))

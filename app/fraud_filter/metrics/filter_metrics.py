@@ -12,7 +12,7 @@ from fraud_filter.checkpoint.progress import Offsets, Progress
 from fraud_filter.metrics import catalogue
 from fraud_filter.metrics.server import Registry
 
-State = Literal["starting", "running", "waiting-for-slots", "backing-off", "stopping"]
+State = Literal["starting", "warming-up", "standby", "running", "waiting-for-slots", "backing-off", "stopping"]
 
 
 class FilterMetrics:
@@ -30,12 +30,15 @@ class FilterMetrics:
         self._restarts = catalogue.RESTARTS.make(registry)
         for reason in reasons:
             self._restarts.labels(*self._values, reason)
+        self._takeovers = catalogue.TAKEOVERS.make(registry)
+        self._differs = catalogue.DIFFERS.make(registry)
+        self._rules = catalogue.RULES_INFO.make(registry)
         self._up = catalogue.UP.make(registry)
         self._healthy = catalogue.HEALTHY.make(registry)
         self._commits = catalogue.COMMITS.make(registry)
         self._rows = catalogue.INPUT_RECORDS.make(registry)
         self._lost = catalogue.LOST_RECORDS.make(registry)
-        for counter in (self._commits, self._rows, self._lost):
+        for counter in (self._commits, self._rows, self._lost, self._takeovers):
             counter.labels(*self._values)  # there from the start, so that the first increase shows
         self._state = catalogue.STATE.make(registry)
         self._rate = catalogue.INPUT_RATE.make(registry)
@@ -48,8 +51,21 @@ class FilterMetrics:
         self._last = catalogue.LAST_PROGRESS.make(registry)
         self._needed = catalogue.SLOTS_NEEDED.make(registry)
         self._granted = catalogue.SLOTS_GRANTED.make(registry)
+        self._keys = catalogue.VELOCITY_KEYS.make(registry)
+        self._memory = catalogue.VELOCITY_MEMORY.make(registry)
+        self._disk = catalogue.VELOCITY_DISK.make(registry)
+        self._commit = catalogue.VELOCITY_COMMIT.make(registry)
+        self._late = catalogue.LATE_RECORDS.make(registry)
+        self._model = catalogue.MODEL.make(registry)
+        if mode in catalogue.LATE_RECORDS.modes:
+            self._late.labels(*self._values)
+        self._differs.labels(*self._values).set(0)
         self._up.labels(*self._values).set(0)
         self._healthy.labels(*self._values).set(0)
+
+    def tell_model(self, version: str) -> None:
+        """The model that gives scores."""
+        self._model.labels(*self._values, version).set(1)
 
     def set_up(self, up: bool, healthy: bool) -> None:
         """Whether the query is active, and whether it keeps up."""
@@ -70,6 +86,18 @@ class FilterMetrics:
         """The query is about to be started again."""
         self._restarts.labels(*self._values, reason).inc()
 
+    def count_takeover(self) -> None:
+        """A standby begins to work in place of another filter."""
+        self._takeovers.labels(*self._values).inc()
+
+    def set_differs(self, differs: bool) -> None:
+        """Whether we are a standby with other rules or settings than the active filter's."""
+        self._differs.labels(*self._values).set(differs)
+
+    def set_rules(self, version: str) -> None:
+        """The version of the rules that this program has."""
+        self._rules.labels(*self._values, version).set(1)
+
     def count_lost(self, records: int) -> None:
         """Records are gone from the input topic that nobody has read."""
         self._lost.labels(*self._values).inc(records)
@@ -83,6 +111,12 @@ class FilterMetrics:
             self._rate.labels(*self._values).set(progress.rows_per_second)
         for phase, seconds in progress.durations_s.items():
             self._phase.labels(*self._values, phase).set(seconds)
+        if state := progress.state:
+            self._keys.labels(*self._values).set(state.keys)
+            self._memory.labels(*self._values).set(state.memory_bytes)
+            self._disk.labels(*self._values).set(state.disk_bytes)
+            self._commit.labels(*self._values).set(state.commit_s)
+            self._late.labels(*self._values).inc(state.late)
 
     def set_offsets(
         self,
@@ -116,6 +150,11 @@ class FilterMetrics:
         self._set(self._latest, latest)
         ends = latest | (readable or {})
         self._set(self._lag, {n: max(0, end - read[n]) for n, end in ends.items() if n in read})
+
+    def forget_offsets(self) -> None:
+        """Tells of no partition any more: another filter does."""
+        self._forget(self._partitions, self._committed, self._read, self._latest, self._lag)
+        self._partitions = set()
 
     def _set(self, gauge: Gauge, values: Offsets) -> None:
         for number, value in values.items():

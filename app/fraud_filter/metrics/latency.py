@@ -7,9 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from hdrh.histogram import HdrHistogram
 
-#: The project's aim for 99 of 100 decisions, the line in every plot, in milliseconds.
-OBJECTIVE_MS = 20
-
 #: Latencies up to this are kept apart; longer ones are counted here, and only `max_ms` tells them.
 LIMIT_MS = 3_600_000
 #: Significant digits: exact to 1 ms up to 262 s, to 16 ms at one hour. The histogram takes 6 MB.

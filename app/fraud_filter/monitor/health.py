@@ -1,4 +1,4 @@
-"""Asks a running filter's /metrics whether it is well."""
+"""Asks a running filter's /metrics whether it is healthy."""
 
 from __future__ import annotations
 
@@ -12,14 +12,23 @@ from fraud_filter.config import Settings
 from fraud_filter.metrics import local_http
 
 _TIMEOUT_S = 3.0
+_DIFFERS = "fraud_filter_standby_differs"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the filter is well, and one line that says why."""
+    """Whether the filter is healthy, and one line that says why. None where no filter answered, or nothing is known.
+
+    `last_commit_age_s` is in seconds, `lag_records` the sum of all partitions.
+    """
 
     healthy: bool
     line: str
+    mode: str | None = None
+    query: str | None = None
+    state: str | None = None
+    last_commit_age_s: float | None = None
+    lag_records: float | None = None
 
 
 def ask(settings: Settings) -> Verdict:
@@ -37,7 +46,7 @@ def ask(settings: Settings) -> Verdict:
 
 
 def judge(metrics: str, now: float) -> Verdict:
-    """Judges the text of /metrics at the time `now`, in seconds since 1970."""
+    """Judges the text of /metrics at the time `now`, in s since 1970. A standby is healthy once it can take over."""
     values: dict[str, float] = {}
     labels: dict[str, str] = {}
     state = "not started"
@@ -50,8 +59,12 @@ def judge(metrics: str, now: float) -> Verdict:
                 state = sample.labels["state"].replace("-", " ")
     mode, query = labels.get("mode", "?"), labels.get("query", "?")
     last = values.get("fraud_filter_last_progress_timestamp_seconds")
-    age = f"last commit {now - last:.0f} s ago" if last else "no commit yet"
+    age_s = now - last if last else None
+    age = "no commit yet" if age_s is None else f"last commit {age_s:.0f} s ago"
     healthy = bool(values.get("fraud_filter_healthy"))
+    if state == "standby":
+        unlike = ", with other rules or settings than the active filter" if values.get(_DIFFERS) else ""
+        return Verdict(True, f"{query} is a standby in {mode} mode, ready to take over{unlike}")
     if values.get("fraud_filter_up"):
         state = "active"
         needed, granted = (values.get(f"fraud_filter_task_slots_{which}", 0.0) for which in ("needed", "granted"))
@@ -59,4 +72,4 @@ def judge(metrics: str, now: float) -> Verdict:
             state = f"short of task slots ({granted:.0f} of {needed:.0f})" if granted < needed else "stalled"
     lag = values.get("fraud_filter_consumer_lag_records")
     shown = f", lag {lag:.0f} records" if lag is not None else ""
-    return Verdict(healthy, f"{query} is {state} in {mode} mode, {age}{shown}")
+    return Verdict(healthy, f"{query} is {state} in {mode} mode, {age}{shown}", mode, query, state, age_s, lag)

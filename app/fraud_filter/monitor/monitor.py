@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.checkpoint.kept import Loss
-from fraud_filter.checkpoint.progress import CheckpointReader, EventReader, Offsets, Progress, ProgressReader
+from fraud_filter.checkpoint.progress import Offsets, Progress
+from fraud_filter.checkpoint.readers import CheckpointReader, EventReader, ProgressReader
 from fraud_filter.config import Settings
 from fraud_filter.metrics.certificates import CertificateMetrics
+from fraud_filter.metrics.disk import DiskMetrics
 from fraud_filter.metrics.executor_metrics import ExecutorMetrics
 from fraud_filter.metrics.filter_metrics import FilterMetrics, State
 from fraud_filter.metrics.server import MetricsServer, Registry
@@ -23,7 +25,7 @@ from fraud_filter.monitor.input_watch import Seen, watch_input
 from fraud_filter.monitor.pulse import PulseReader
 from fraud_filter.monitor.removals import Removals
 from fraud_filter.monitor.task_reads import TaskReads
-from fraud_filter.monitor.watchdog import Verdict, Watchdog
+from fraud_filter.monitor.watchdog import Kind, Verdict, Watchdog
 from fraud_filter.query.preflight import Inputs
 
 if TYPE_CHECKING:
@@ -77,6 +79,7 @@ class Monitor:
         )
         self._executors = ExecutorMetrics(registry, mode=settings.mode, query=settings.query_name)
         CertificateMetrics(registry, settings)
+        DiskMetrics(registry, settings.checkpoint_directory)
         self._server = (
             MetricsServer(registry, settings.metrics_host, settings.metrics_port, "metrics_port")
             if settings.monitoring
@@ -86,13 +89,17 @@ class Monitor:
         self._lock = threading.Lock()
         self._newest: Progress | None = None
         self._watch: _Watch | None = None
-        self._told: tuple[str, float] = ("", 0.0)
+        self._stands_by = False
+        #: The kind of trouble that was logged last, and when.
+        self._told: tuple[Kind, float] = ("", 0.0)
         self._removals = Removals(settings)
         self._topic_id = ""
         #: Whether a query was started before, so that its checkpoint can't be empty.
         self.has_started = False
         #: The ends that were last seen of a topic's partitions, by its id.
         self.ends: dict[str, Offsets] = {}
+        #: How many partitions the input topic had at the last look; 0 before the first.
+        self.partitions = 0
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
         if settings.monitoring:
             self._thread.start()
@@ -112,6 +119,14 @@ class Monitor:
         self.metrics.set_state(state)
         if state != "running":
             self.metrics.set_up(False, False)
+
+    def stand_by(self) -> None:
+        """Another filter works on the checkpoint: until a query is watched nothing is told of the input's offsets.
+
+        Else what is summed over all filters would count payments twice, and lag that another one works off.
+        """
+        with self._lock:
+            self._newest, self._stands_by = None, True
 
     def count_lost(self, losses: list[Loss]) -> None:
         """Losses that were noted: each of them counts once."""
@@ -135,6 +150,7 @@ class Monitor:
             partitions=inputs.partitions,
             mode=mode,
             patience_s=settings.stall_timeout_s,
+            answer_s=settings.hang_timeout_s,
             commit_s=mode.commit_interval_s(settings),
             heartbeat_s=_HEARTBEAT_S if mode.late_commits else None,
             now=time.monotonic(),
@@ -148,7 +164,7 @@ class Monitor:
             chore = partial(self._removals.note, place.files)
             reads = TaskReads(spark, query) if mode.late_commits else None
             pulse = PulseReader(spark, reader, self._report, chore, reads).start()
-            self._watch = _Watch(pulse, watchdog, alarm, place)
+            self._watch, self._stands_by = _Watch(pulse, watchdog, alarm, place), False
         self.set_state("running")
         self.metrics.set_up(True, True)
 
@@ -196,6 +212,8 @@ class Monitor:
 
     def _look(self, committed: Offsets, seen: Seen | None) -> None:
         self._set_offsets(committed, seen)
+        if seen:
+            self.partitions = len(seen.partitions)
         if seen and seen.topic_id:
             self.ends[seen.topic_id] = self.ends.get(seen.topic_id, {}) | seen.latest
         with self._lock:  # no alarm, and no word of a running query, once `unwatch` has returned
@@ -212,13 +230,17 @@ class Monitor:
 
     def _give_up(self, watch: _Watch, seen: Seen) -> None:
         trouble = f"the topic {self._settings.input_topic!r} was recreated: its id is {seen.topic_id}"
+        verdict = Verdict(trouble, "topic-recreated", "topic-recreated")
         self.metrics.set_up(True, False)
-        self._tell(trouble)
-        self._raise(watch, Verdict(trouble, "topic-recreated"))
+        self._tell(verdict)
+        self._raise(watch, verdict)
 
     def _set_offsets(self, committed: Offsets, seen: Seen | None) -> None:
         with self._lock:
-            pulse = self._watch.pulse.newest if self._watch else None
+            stands_by, pulse = self._stands_by, self._watch.pulse.newest if self._watch else None
+        if stands_by:
+            self.metrics.forget_offsets()
+            return
         told, seen = pulse.read if pulse else {}, seen or Seen("", frozenset(), {}, {})
         self.metrics.set_offsets(committed, seen.latest, seen.readable, told=told, partitions=seen.partitions)
 
@@ -230,7 +252,7 @@ class Monitor:
             self._executors.set(pulse.executors)
             self.metrics.set_slots(watch.watchdog.slots_needed, pulse.slots)
         self.metrics.set_up(True, not verdict.trouble)
-        self._tell(verdict.trouble)
+        self._tell(verdict)
         self._raise(watch, verdict)
 
     def _raise(self, watch: _Watch, verdict: Verdict) -> None:
@@ -238,12 +260,11 @@ class Monitor:
             watch.raised = True
             watch.alarm(verdict)
 
-    def _tell(self, trouble: str) -> None:
+    def _tell(self, verdict: Verdict) -> None:
         told, at = self._told
-        kind = trouble.split(" ", 2)[:2]  # its numbers change each second
-        if trouble and (kind != told.split(" ", 2)[:2] or time.monotonic() - at > _REPEAT_S):
-            _log.warning("event=unhealthy query=%s trouble=%r", self._settings.query_name, trouble)
-            self._told = (trouble, time.monotonic())
-        elif not trouble and told:
+        if verdict.trouble and (verdict.kind != told or time.monotonic() - at > _REPEAT_S):
+            _log.warning("event=unhealthy query=%s trouble=%r", self._settings.query_name, verdict.trouble)
+            self._told = (verdict.kind, time.monotonic())
+        elif not verdict.trouble and told:
             _log.info("event=healthy query=%s", self._settings.query_name)
             self._told = ("", 0.0)

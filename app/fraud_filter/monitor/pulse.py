@@ -9,7 +9,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fraud_filter.checkpoint.progress import Offsets, Progress, ProgressReader
+from fraud_filter.checkpoint.progress import Offsets, Progress
+from fraud_filter.checkpoint.readers import ProgressReader
 from fraud_filter.monitor.task_reads import TaskReads
 from fraud_filter.spark.executors import Executor, read_executors
 

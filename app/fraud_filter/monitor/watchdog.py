@@ -17,14 +17,19 @@ from fraud_filter.monitor.pulse import Pulse
 WARM_UP_S = 30.0
 
 Remedy = Literal["stalled", "partitions-added", "slots-back", "topic-recreated"]
+Kind = Literal["", "java-silent", "no-progress", "no-commits", "slots-lacking", Remedy]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """`trouble`: one sentence, empty when all is well; `remedy`: why the query must be started again, if it must."""
+    """`trouble`: one sentence, empty when there is none; `remedy`: why the query must be started again, if it must.
+
+    `kind` stays the same while the numbers of the sentence change.
+    """
 
     trouble: str = ""
     remedy: Remedy | None = None
+    kind: Kind = ""
 
 
 class Watchdog:
@@ -42,6 +47,7 @@ class Watchdog:
         partitions: int,
         mode: Mode,
         patience_s: float,
+        answer_s: float | None = None,
         commit_s: float,
         heartbeat_s: float | None = None,
         now: float,
@@ -50,13 +56,15 @@ class Watchdog:
 
         Args:
             partitions: those of the input when the query started.
-            patience_s: how long Java may not answer, and how much longer than usual a sign may not come.
+            patience_s: how much longer than usual a sign may not come.
+            answer_s: how long Java may not answer; None: as `patience_s`.
             commit_s: how long a healthy query may show no sign.
             heartbeat_s: the same as soon as running tasks have told what they read, for a mode that always reads.
         """
         self._started_with = partitions
         self._mode = mode
         self._patience_s = patience_s
+        self._answer_s = answer_s or patience_s
         self._usual_s = commit_s
         self._heartbeat_s = heartbeat_s
         self._answered_at = now
@@ -81,17 +89,17 @@ class Watchdog:
         if pulse is not None:
             self._answered_at = max(self._answered_at, pulse.at)
         stall = self._stall(now, committed, latest, pulse)
-        if stall:
-            return Verdict(stall, "stalled")
+        if stall.trouble:
+            return stall
         if self._mode.holds_tasks and pulse is not None and latest is not None:
             self.slots_needed = partitions or len(latest) or self._started_with
             return self._slots(self.slots_needed, pulse.slots)
         return Verdict()
 
-    def _stall(self, now: float, committed: Offsets, latest: Offsets | None, pulse: Pulse | None) -> str:
+    def _stall(self, now: float, committed: Offsets, latest: Offsets | None, pulse: Pulse | None) -> Verdict:
         silent_s = now - self._answered_at
-        if silent_s > self._patience_s:
-            return f"Spark's Java process has not answered for {silent_s:.0f} s"
+        if silent_s > self._answer_s:
+            return Verdict(f"Spark's Java process has not answered for {silent_s:.0f} s", "stalled", "java-silent")
         offsets = tuple(sorted(committed.items()))
         sign = (offsets, pulse.records if pulse else None)
         if sign != self._sign:
@@ -104,26 +112,31 @@ class Watchdog:
             self._sign = sign
         waiting_s, grown = self._progress.look(now, sign, latest)
         if waiting_s > self._patience_s + self._usual_s + self._warm_up_s:
-            return f"the input has grown by {grown} records in {waiting_s:.0f} s, and the query made no progress"
+            trouble = f"the input has grown by {grown} records in {waiting_s:.0f} s, and the query made no progress"
+            return Verdict(trouble, "stalled", "no-progress")
         waiting_s, grown = self._commits.look(now, offsets, latest)
         if self._mode.timely_commits and waiting_s > self._patience_s + self._commit_s + self._commit_warm_up_s:
-            return f"the input has grown by {grown} records in {waiting_s:.0f} s, and the query committed nothing"
-        return ""
+            trouble = f"the input has grown by {grown} records in {waiting_s:.0f} s, and the query committed nothing"
+            return Verdict(trouble, "stalled", "no-commits")
+        return Verdict()
 
     def _slots(self, partitions: int, slots: int) -> Verdict:
         if slots < partitions:
             self._lacked_slots = True
             return Verdict(
                 f"the input has {partitions} partitions, the application has {slots} task slots: up to "
-                f"{partitions - slots} partitions are not read until there are more"
+                f"{partitions - slots} partitions are not read until there are more",
+                kind="slots-lacking",
             )
         if partitions > self._started_with and not self._mode.reads_added:
             return Verdict(
                 f"the input has {partitions} partitions, the query started with {self._started_with}",
                 "partitions-added",
+                "partitions-added",
             )
         if self._lacked_slots:
-            return Verdict(f"{slots} task slots are there again for {partitions} partitions", "slots-back")
+            trouble = f"{slots} task slots are there again for {partitions} partitions"
+            return Verdict(trouble, "slots-back", "slots-back")
         return Verdict()
 
 

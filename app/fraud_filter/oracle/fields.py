@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from fraud_filter.config import named
 from fraud_filter.errors import UsageError
 from fraud_filter.oracle.json_reader import Token, replace_surrogates, written
 from fraud_filter.oracle.times import SECOND_US, date_days, timestamp_us
@@ -77,7 +78,7 @@ def field_reader(field: Field) -> FieldReader:
         return FieldReader(field, quick, partial(_decimal, precision, scale), pa.decimal128(38, scale))
     if field.type not in _TYPES:
         raise UsageError(
-            f"setting payment_schema: the audit can't check the field {field.name!r} of type {field.type}; it knows "
+            f"{named('payment_schema')}: the audit can't check the field {field.name!r} of type {field.type}; it knows "
             f"{', '.join(_TYPES)} and DECIMAL"
         )
     return FieldReader(field, *_TYPES[field.type])

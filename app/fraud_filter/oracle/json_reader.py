@@ -1,7 +1,7 @@
 """Reads a JSON object exactly as leniently as Spark's `from_json` does. Knows nothing of payments.
 
 Spark reads with Jackson: single quotes and unquoted `NaN` are accepted, and a field of type STRING takes any value as
-Jackson would write it. All of it was tried against Spark 4.2
+Jackson would write it. All of it was tried against Spark 4.3
 (`tests/embedded/test_oracle_spark.py`). Python's `json` reads the ordinary records; this is for the odd ones.
 """
 

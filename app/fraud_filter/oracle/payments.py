@@ -41,6 +41,7 @@ _EMPTY = Reading(layout.REASON_EMPTY, ())
 _MALFORMED = Reading(layout.REASON_MALFORMED, ())
 _TRAILING = Reading(layout.REASON_TRAILING, ())
 _DUPLICATE = Reading(layout.REASON_DUPLICATE, ())
+_NO_SCHEMA_ID = Reading(layout.REASON_NO_SCHEMA_ID, ())
 _WRONG_TYPE = Reading(layout.REASON_WRONG_TYPE, ())
 _MISSING = Reading(layout.REASON_MISSING, ())
 
@@ -57,6 +58,7 @@ class PaymentReader:
         self._quick: list[tuple[str, Callable[[Any], Any]]] = [(r.field.name, r.quick) for r in self.readers]
         self._index = {field.name: at for at, field in enumerate(schema.fields)}
         self._required = tuple(at for at, field in enumerate(schema.fields) if field.required)
+        self._has_prefix = schema.has_prefix
         self._has_decimals = any(field.is_decimal for field in schema.fields)
         self._decode = json.JSONDecoder(
             object_pairs_hook=_unique, parse_constant=_unusual, parse_float=Decimal if self._has_decimals else None
@@ -66,6 +68,10 @@ class PaymentReader:
         """The payment in the value of a record."""
         if value is None:
             return _EMPTY
+        if self._has_prefix:
+            if value[:1] != layout.PREFIX_BEGIN or len(value) < layout.PREFIX_BYTES:
+                return _NO_SCHEMA_ID
+            value = value[layout.PREFIX_BYTES :]
         try:
             fields = self._read_quickly(value)
         except (ValueError, ArithmeticError, RecursionError):
@@ -85,7 +91,7 @@ class PaymentReader:
         return self.read(value), tuple(rules)
 
     def read_thoroughly(self, value: bytes) -> Reading:
-        """As `read`, without the quick way: what Spark's reader does, step by step."""
+        """As `read`, without a prefix and the quick way: what Spark's reader does, step by step."""
         text = _ENCODED_SURROGATE.sub("\N{REPLACEMENT CHARACTER}".encode(), value).decode(errors="replace")
         try:
             members = read_members(text)

@@ -161,7 +161,7 @@ def _pattern(node: exp.RegexpLike) -> exp.Expression:
 
 def _membership(node: exp.In) -> exp.Expression:
     if node.args.get("query") or node.args.get("unnest"):
-        raise refusal(node, "reads more than the payment")
+        raise refusal(node, "reads more than the record")
     return node
 
 

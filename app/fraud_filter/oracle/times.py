@@ -1,7 +1,7 @@
 """Times and dates as Spark SQL reads them from text, in UTC. Plain numbers: no Python datetime can hold year 294247.
 
 The accepted forms are those of Spark's string-to-timestamp cast (SQL reference, "Datetime patterns"), tried against
-Spark 4.2 in `tests/embedded/test_oracle_spark.py`.
+Spark 4.3 in `tests/embedded/test_oracle_spark.py`.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _parse_timestamp(text: str, zoned: bool) -> int:
         match = _time_only(text) if zoned else None
         if match is None:
             raise ValueError(f"not a timestamp: {text!r}")
-        days = (datetime.datetime.now(datetime.timezone.utc).date() - datetime.date(1970, 1, 1)).days
+        days = (datetime.datetime.now(datetime.UTC).date() - datetime.date(1970, 1, 1)).days
     parts = match.groupdict()
     hour, minute, second = (int(parts.get(name) or 0) for name in ("hour", "minute", "second"))
     if hour > 23 or minute > 59 or second > 59:

@@ -1,7 +1,7 @@
 """Translates a rule's Spark SQL predicate into DuckDB's SQL, for the expressions on which the two were seen to agree.
 
 sqlglot parses, types and writes; `rewrites` changes what DuckDB would take for something else; all the rest is
-refused: an audit must not guess. `tests/embedded/test_oracle_spark.py` compares each expression with Spark 4.2.
+refused: an audit must not guess. `tests/embedded/test_oracle_spark.py` compares each expression with Spark 4.3.
 """
 
 from __future__ import annotations

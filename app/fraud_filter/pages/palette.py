@@ -13,6 +13,9 @@ COLOURS: Mapping[str, str] = {
     "continuous-single": "#3a93c8",
     "floor": "#5f6b76",
     "flink": "#7b5ea7",
+    "velocity": "#8a6d1b",
+    "flink-velocity": "#b0529c",
+    "model": "#4a6fb5",
 }
 
 #: Marker shapes by matplotlib's names.
@@ -21,6 +24,9 @@ MARKERS: Mapping[str, str] = {
     "continuous-single": "<",
     "floor": "v",
     "flink": "P",
+    "velocity": "d",
+    "flink-velocity": "X",
+    "model": "p",
 }
 
 #: Curves that are no modes (percentiles, partitions, phases): another eight colours, in order.

@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
-from fraud_filter.metrics.latency import OBJECTIVE_MS, Second
+from fraud_filter.metrics.latency import Second
+from fraud_filter.modes import OBJECTIVE_MS
 from fraud_filter.pages.palette import COLOURS, MARKERS
 from fraud_filter.pages.percentile_plot import drawn
 from fraud_filter.pages.plotting import OBJECTIVE_INK, latency_axis

@@ -10,19 +10,21 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, TopicPartition
-from typing_extensions import Self
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.append_time import require_append_time, wrong_timestamps
 from fraud_filter.kafka.input_topic import has_passed
-from fraud_filter.kafka.offsets import NoBrokerError, describe_error, find_bounds, find_partitions, open_consumer
+from fraud_filter.kafka.offsets import find_bounds, find_partitions, open_consumer
+from fraud_filter.kafka.refusals import NoBrokerError, describe_error
 from fraud_filter.metrics.probe_metrics import ProbeMetrics
 from fraud_filter.metrics.server import Registry
 from fraud_filter.metrics.tally import ProbeSnapshot, SeenOffsets, Tally
+from fraud_filter.modes import MODES
+from fraud_filter.probe.flagged import read_flagged
 from fraud_filter.query.source_headers import Source, read_source
 
 _OUTPUTS = ("flagged_topic", "rejected_topic")
@@ -46,7 +48,12 @@ class Probe:
         """`registry` receives the Prometheus metrics; `from_beginning` reads all retained records."""
         self._settings = settings
         self._from_beginning = from_beginning
-        self._metrics = ProbeMetrics(registry or Registry(), mode=settings.mode, query=settings.query_name)
+        self._metrics = ProbeMetrics(
+            registry or Registry(),
+            mode=settings.mode,
+            query=settings.query_name,
+            objective_ms=settings.latency_objective_ms or MODES[settings.mode].objective_ms,
+        )
         self._lock = threading.Lock()
         self._window, self._lap = Tally(), Tally()
         self._seen: dict[tuple[str, int], SeenOffsets] = {}  # by source topic and partition
@@ -193,6 +200,11 @@ class Probe:
         is_flagged = message.topic() == self._settings.flagged_topic
         if is_flagged:
             self._metrics.count_flagged()
+            self._metrics.count_truncated(source.truncated)
+            rules, score = read_flagged(message.value())
+            self._metrics.count_matches(rules, source.version)
+            if score is not None:
+                self._metrics.observe_score(score, source.model)
         else:
             self._metrics.count_rejected(source.reason)
         is_repeated = self._offsets(source).add(source.offset, source.timestamp_ms)

@@ -5,6 +5,7 @@ Spark does the same for its own functions (`StructsToJson`, which is `to_json`, 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -59,3 +60,30 @@ def column(jvm: Any, java_expression: Any) -> Column:
     from pyspark.sql.classic.column import Column
 
     return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(java_expression))
+
+
+def interpreted(inputs: Sequence[tuple[Column, str]], result: str, make: Callable[..., Column]) -> Column:
+    """What `make` gives of columns, as one call in the plan: tasks evaluate it expression by expression.
+
+    For what few records need. Spark plans each micro-batch again and writes the code of all its expressions, those of
+    the rare cases too; what is behind this call it neither plans nor writes. `nullif` can't be: only the optimizer
+    makes it something that can be evaluated.
+
+    Args:
+        inputs: the columns that `make` gets, each with its type as DDL.
+        result: DDL of the type of what it gives.
+    """
+    from pyspark.sql import SparkSession
+    from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+    spark = SparkSession.active()
+    jvm: Any = spark._jvm
+    catalyst = jvm.org.apache.spark.sql.catalyst
+    bound = (catalyst.expressions.BoundReference(at, data_type(jvm, ddl), True) for at, (_, ddl) in enumerate(inputs))
+    made = make(*(column(jvm, one) for one in bound))
+    analysed = spark.range(1).select(made.alias("made"))._jdf.queryExecution().analyzed()
+    # What the optimizer must do before an expression can be evaluated.
+    ready = catalyst.optimizer.ReplaceExpressions.apply(analysed).expressions().head().child()
+    held = constant(jvm, ready, "org.apache.spark.sql.catalyst.expressions.Expression")
+    row = expression(jvm, F.struct(*(one for one, _ in inputs)))
+    return column(jvm, call(jvm, held, "eval", data_type(jvm, result), row))

@@ -12,15 +12,23 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fraud_filter.config import Settings, env_name
+from confluent_kafka import KafkaException
+
+from fraud_filter.config import Settings, named, refused
 from fraud_filter.errors import UsageError
+from fraud_filter.kafka.refusals import describe_error, no_topic
+from fraud_filter.kafka.topic_config import read_config
+from fraud_filter.kafka.topic_id import find_topics, open_admin
+from fraud_filter.model.read import read_model
+from fraud_filter.model.saved import SavedModel
 from fraud_filter.modes import MODES, Mode
 from fraud_filter.query.record_size import most_written_bytes
 from fraud_filter.rules.ruleset import RuleSet, load_rules
-from fraud_filter.schema import PaymentSchema, load_schema
+from fraud_filter.schema import PaymentSchema, input_schema
 from fraud_filter.spark.executors import count_slots
 
 if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
     from pyspark.sql import DataFrame, SparkSession
 
 _log = logging.getLogger(__name__)
@@ -42,12 +50,19 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a query is made of, checked: `partitions` counts those of the input."""
+    """What a query is made of, checked: `partitions` counts those of the input, `state_partitions` of the features."""
 
     mode: Mode
     schema: PaymentSchema
     rules: RuleSet
     partitions: int
+    state_partitions: int = 0
+    model: SavedModel | None = None
+
+    @property
+    def slots(self) -> int:
+        """The task slots that the query holds as long as it runs."""
+        return self.partitions + self.state_partitions if self.mode.holds_tasks else 0
 
 
 def check_inputs(settings: Settings) -> Inputs:
@@ -59,17 +74,21 @@ def check_inputs(settings: Settings) -> Inputs:
     """
     mode = MODES[settings.mode]
     _check_pair(settings, mode)
+    if settings.source == "format" and not settings.source_format:
+        raise refused("source", "format", "stands without source_format", "give the format's name, such as text")
+    if settings.record_format != "json" and settings.source != "kafka":
+        raise refused("record_format", settings.record_format, "is for Kafka's records", "set source to kafka")
     _check_interval(settings, mode)
-    schema = load_schema(settings.payment_schema)
-    rules = load_rules(settings.rules, schema)
+    schema = input_schema(settings)
+    rules, model = _fit(load_rules(settings.rules, schema), schema, settings, mode)
     if not schema.required:
-        raise UsageError(f"setting payment_schema: {settings.payment_schema} needs at least one NOT NULL field")
+        raise refused("payment_schema", settings.payment_schema, "needs at least one NOT NULL field")
     _check_checkpoint(settings)
     _check_port(settings)
-    partitions = settings.rate_partitions if settings.source == "rate" else 0
+    partitions = {"rate": settings.rate_partitions, "socket": 1}.get(settings.source, 0)
     if "kafka" in (settings.source, settings.sink):
         partitions = count_partitions(settings) or partitions
-    return Inputs(mode, schema, rules, partitions)
+    return Inputs(mode, schema, rules, partitions, _state_partitions(settings) if rules.features else 0, model)
 
 
 def check_slots(spark: SparkSession, inputs: Inputs, settings: Settings) -> int:
@@ -84,10 +103,11 @@ def check_slots(spark: SparkSession, inputs: Inputs, settings: Settings) -> int:
     slots = count_slots(spark)
     if lacks_slots(inputs, slots):
         local = settings.spark_master.startswith("local")
-        remedy = f"set SPARK_MASTER=local[{inputs.partitions}]" if local else "raise SPARK_WORKER_CORES or add workers"
+        remedy = f"set SPARK_MASTER=local[{inputs.slots}]" if local else "raise SPARK_WORKER_CORES or add workers"
+        state = f", the state of the features {inputs.state_partitions}" if inputs.state_partitions else ""
         raise UsageError(
-            f"{settings.input_topic} has {inputs.partitions} partitions, the application was granted {slots} task "
-            f"slots: in {inputs.mode.name} mode {inputs.partitions - slots} partitions would never be read; {remedy}, "
+            f"{settings.input_topic} has {inputs.partitions} partitions{state}, the application was granted {slots} "
+            f"task slots: in {inputs.mode.name} mode {inputs.slots - slots} partitions would never be read; {remedy}, "
             "or read a topic with fewer partitions"
         )
     return slots
@@ -95,7 +115,7 @@ def check_slots(spark: SparkSession, inputs: Inputs, settings: Settings) -> int:
 
 def lacks_slots(inputs: Inputs, slots: int) -> bool:
     """Whether the mode holds a task slot for each partition, and these are too few."""
-    return inputs.mode.holds_tasks and slots < inputs.partitions
+    return slots < inputs.slots
 
 
 def check_plan(decisions: DataFrame, mode: Mode) -> None:
@@ -108,10 +128,15 @@ def check_plan(decisions: DataFrame, mode: Mode) -> None:
         return
     for node in _plan_nodes(decisions._jdf.queryExecution().analyzed()):
         kind = str(node.getClass().getSimpleName())
+        if kind == "StreamingRelation":  # of a format that only micro-batches can read
+            name = str(node.dataSource().className())
+            able = [other.name for other in MODES.values() if other.operators is None and "format" in other.sources]
+            reason = f"does not work in {mode.name} mode"
+            raise refused("source_format", name, reason, f"it works in {', '.join(able)} mode")
         if kind not in mode.operators | _SOURCES:
             raise UsageError(
                 f"the query contains {_ADVICE.get(kind, f'the operator {kind}')}, which {mode.name} mode can't run: "
-                "it takes each payment by itself; remove it, or set mode (--mode, FRAUD_MODE) to micro-batch"
+                f"it takes each record by itself; remove it, or give micro-batch to the {named('mode')}"
             )
 
 
@@ -122,6 +147,32 @@ def _plan_nodes(plan: Any) -> Any:
         yield from _plan_nodes(children.apply(index))
 
 
+def _fit(rules: RuleSet, schema: PaymentSchema, settings: Settings, mode: Mode) -> tuple[RuleSet, SavedModel | None]:
+    """The rules that the mode can run: all, unless `features_unsupported` says that those with features are skipped.
+
+    With their model, where one is left.
+    """
+    left, model = read_model(rules, schema, settings)
+    if not rules.features or not mode.lacks_features:
+        return left, model
+    run = {rule.name for rule in left.rules}
+    skipped = [rule.name for rule in rules.rules if rule.name not in run]
+    if left.features or not left.rules:
+        able = ", ".join(other.name for other in MODES.values() if not other.lacks_features)
+        names = ", ".join(feature.name for feature in rules.features)
+        raise refused(
+            "mode", mode.name, f"can't compute the features of {rules.path} ({names}): {mode.lacks_features}",
+            f"set mode to {able}"
+            + (", or features_unsupported to skip to run without the rules that use them" if left.features else ""),
+        )  # fmt: skip
+    _log.warning("event=rules_skipped mode=%s rules=%s reason=%r", mode.name, ",".join(skipped), mode.lacks_features)
+    return left, model
+
+
+def _state_partitions(settings: Settings) -> int:
+    return int(settings.spark_conf.get("spark.sql.shuffle.partitions", settings.velocity_partitions))
+
+
 def _check_pair(settings: Settings, mode: Mode) -> None:
     for kind, chosen, supported in (
         ("source", settings.source, mode.sources),
@@ -129,20 +180,14 @@ def _check_pair(settings: Settings, mode: Mode) -> None:
     ):
         if chosen not in supported:
             able = [other.name for other in MODES.values() if chosen in getattr(other, f"{kind}s")]
-            raise UsageError(
-                f"setting {kind} (--{kind}, {env_name(kind)}): {chosen!r} does not work in {mode.name} mode; it takes "
-                f"{', '.join(sorted(supported))}, and {chosen!r} works in {', '.join(able)}"
-            )
+            remedy = f"it takes {', '.join(sorted(supported))}, and {chosen!r} works in {', '.join(able)}"
+            raise refused(kind, chosen, f"does not work in {mode.name} mode", remedy)
 
 
 def _check_interval(settings: Settings, mode: Mode) -> None:
     interval = mode.interval
     if interval.is_too_short(settings):
-        name = interval.setting
-        raise UsageError(
-            f"setting {name} (--{name.replace('_', '-')}, {env_name(name)}): {getattr(settings, name)!r} is too short; "
-            f"{interval.advice}"
-        )
+        raise refused(interval.setting, getattr(settings, interval.setting), "is too short", interval.advice)
 
 
 def _check_checkpoint(settings: Settings) -> None:
@@ -156,10 +201,8 @@ def _check_checkpoint(settings: Settings) -> None:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise UsageError(
-            f"setting checkpoint (--checkpoint, FRAUD_CHECKPOINT): {settings.checkpoint!r} can't be written: "
-            f"{error.strerror or error}; give a directory that this user may write"
-        ) from None
+        reason = f"can't be written: {error.strerror or error}"
+        raise refused("checkpoint", settings.checkpoint, reason, "give a directory that this user may write") from None
 
 
 def _check_port(settings: Settings) -> None:
@@ -170,10 +213,8 @@ def _check_port(settings: Settings) -> None:
         try:
             probe.bind(("127.0.0.1", settings.ui_port))
         except OSError as error:
-            raise UsageError(
-                f"setting ui_port (--ui-port, FRAUD_UI_PORT): port {settings.ui_port} can't be used: {error.strerror}; "
-                "give a free one, or 0 for no page"
-            ) from None
+            reason = f"can't be used: {error.strerror}"
+            raise refused("ui_port", settings.ui_port, reason, "give a free port, or 0 for no page") from None
 
 
 def count_partitions(settings: Settings) -> int:
@@ -182,37 +223,29 @@ def count_partitions(settings: Settings) -> int:
     Raises:
         UsageError: no broker answers, or one of the topics does not exist.
     """
-    from fraud_filter.kafka.topics import admin_client
-
-    wanted = []
-    if settings.source == "kafka":
-        wanted.append(("input_topic", settings.input_topic))
+    wanted = ["input_topic"] if settings.source == "kafka" else []
     if settings.sink == "kafka":
-        wanted += [("flagged_topic", settings.flagged_topic), ("rejected_topic", settings.rejected_topic)]
-    with admin_client(settings) as admin:
-        found = {topic["name"]: topic for topic in admin.describe_topics([name for _, name in wanted])}
-        for setting, name in wanted:
-            if name not in found or found[name]["error_code"] != 0:
-                raise UsageError(
-                    f"setting {setting} (--{setting.replace('_', '-')}, {env_name(setting)}): the topic {name!r} does "
-                    f"not exist at {settings.kafka_bootstrap_servers}; create it with `fraud-filter topics`"
-                )
-            if setting != "input_topic":
-                _warn_of_small_topic(admin, settings, name)
-    return len(found[settings.input_topic]["partitions"]) if settings.source == "kafka" else 0
+        wanted += ["flagged_topic", "rejected_topic"]
+    if not wanted:
+        return 0
+    names = {setting: getattr(settings, setting) for setting in wanted}
+    admin = open_admin(settings)
+    found = find_topics(admin, settings, list(names.values()))
+    for setting, name in names.items():
+        if name not in found:
+            raise no_topic(settings, setting)
+        if setting != "input_topic":
+            _warn_of_small_topic(admin, settings, name)
+    return len(found[settings.input_topic].partitions) if settings.source == "kafka" else 0
 
 
-def _warn_of_small_topic(admin: Any, settings: Settings, name: str) -> None:
+def _warn_of_small_topic(admin: AdminClient, settings: Settings, name: str) -> None:
     """A record that the topic does not take ends the query, and does so again after each restart."""
-    from kafka.admin import ConfigResource
-    from kafka.errors import KafkaError
-
     needed = most_written_bytes(settings)
     try:
-        configs = admin.describe_configs([ConfigResource("TOPIC", name)], config_filter="all")["topic"][name]
-        present = int(configs["max.message.bytes"]["value"])
-    except (KafkaError, KeyError, TypeError, ValueError) as error:  # it may not be ours to see
-        _log.warning('event=topic_limit_unknown topic=%s reason="%s"', name, error)
+        present = int(read_config(admin, settings, name)["max.message.bytes"] or 0)
+    except KafkaException as error:  # it may not be ours to see
+        _log.warning('event=topic_limit_unknown topic=%s reason="%s"', name, describe_error(error))
         return
     if present < needed:
         _log.warning(

@@ -15,9 +15,9 @@ _GROWTH = 4
 _ADDED_BYTES = 65_536
 
 
-def is_too_large(key: bytes | None, value: bytes | None, settings: Settings) -> bool:
-    """Whether a record is above `max_record_bytes`: it is rejected without its key and value."""
-    return len(key or b"") + len(value or b"") > settings.max_record_bytes
+def is_too_large(key: bytes | None, value: bytes | None, limit: int) -> bool:
+    """Whether a record is above `limit`, the setting max_record_bytes: it is rejected without its key and value."""
+    return len(key or b"") + len(value or b"") > limit
 
 
 def most_written_bytes(settings: Settings) -> int:

@@ -12,7 +12,7 @@ from fraud_filter.modes import Mode
 from fraud_filter.query.record_size import most_written_bytes
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 #: Kafka's default of buffer.memory.
@@ -22,29 +22,49 @@ _BUFFER_BYTES = 33_554_432
 def write(decisions: DataFrame, mode: Mode, settings: Settings) -> DataStreamWriter:
     """The query, ready to start: sink, trigger, output mode, checkpoint and the mode's own options."""
     if settings.sink == "kafka":
-        largest = most_written_bytes(settings)
-        options = {
-            **spark_kafka_options(settings),
-            "includeHeaders": "true",
-            # The producer refuses a record above either.
-            "kafka.max.request.size": str(largest),
-            "kafka.buffer.memory": str(max(largest, _BUFFER_BYTES)),
-            "kafka.linger.ms": str(settings.linger_ms),
-            **settings.kafka_sink_options,
-        }
-        writer = decisions.writeStream.format("kafka").options(**options)
+        writer = decisions.writeStream.format("kafka").options(**_kafka_options(settings))
     elif settings.sink == "console":
         writer = _legible(decisions).writeStream.format("console").option("truncate", "false")
     else:
         writer = _legible(decisions).writeStream.format("memory")
+    name = settings.query_name if settings.sink != "memory" else settings.query_name.replace("-", "_")
+    return _triggered(writer.queryName(name), mode, settings, settings.checkpoint).options(
+        **mode.query_options(settings)
+    )
+
+
+def discard(decisions: DataFrame, mode: Mode, settings: Settings, checkpoint: str) -> DataStreamWriter:
+    """The same query with another checkpoint, whose decisions are computed and go nowhere."""
+    writer = decisions.writeStream.format("noop").queryName(f"{settings.query_name}-warm-up")
+    return _triggered(writer, mode, settings, checkpoint)
+
+
+def open_producers(spark: SparkSession, settings: Settings, count: int) -> None:
+    """Has `count` tasks open a Kafka producer each and write nothing: classes are loaded, logins tried."""
+    nothing = spark.range(0, count, 1, count).where(F.col("id") < 0)
+    records = nothing.select(F.col("id").cast("string").cast("binary").alias("value"))
+    options = _kafka_options(settings)
+    records.write.format("kafka").options(**options).option("topic", settings.flagged_topic).save()
+
+
+def _triggered(writer: DataStreamWriter, mode: Mode, settings: Settings, checkpoint: str) -> DataStreamWriter:
     trigger = mode.trigger(settings)
     return (
-        writer.queryName(settings.query_name if settings.sink != "memory" else settings.query_name.replace("-", "_"))
-        .outputMode(mode.output_mode)
-        .options(**mode.query_options(settings))
-        .option("checkpointLocation", settings.checkpoint)
-        .trigger(**trigger)  # one argument, named by the mode
-    )
+        writer.outputMode(mode.output_mode).option("checkpointLocation", checkpoint).trigger(**trigger)
+    )  # one argument, named by the mode
+
+
+def _kafka_options(settings: Settings) -> dict[str, str]:
+    largest = most_written_bytes(settings)
+    return {
+        **spark_kafka_options(settings),
+        "includeHeaders": "true",
+        # The producer refuses a record above either.
+        "kafka.max.request.size": str(largest),
+        "kafka.buffer.memory": str(max(largest, _BUFFER_BYTES)),
+        "kafka.linger.ms": str(settings.linger_ms),
+        **settings.kafka_sink_options,
+    }
 
 
 def _legible(decisions: DataFrame) -> DataFrame:

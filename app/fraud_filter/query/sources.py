@@ -1,4 +1,4 @@
-"""Where records come from: Kafka, or Spark's rate source with payments made inside Spark."""
+"""Where records come from: Kafka, the lines of a TCP server, made inside Spark, or any other format of Spark's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from fraud_filter.config import Settings
+from fraud_filter.config import Settings, refused
 from fraud_filter.kafka.client import spark_kafka_options
 from fraud_filter.modes import Mode
 from fraud_filter.schema import Field, PaymentSchema
@@ -15,10 +15,23 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
+#: Formats of files, which have no schema of their own while they stream.
+_FILES = ("csv", "json", "orc", "parquet", "xml")
+#: What else a format may tell of a record, by Kafka's names and with its types, and what stands for it.
+_PLACE = {
+    "key": ("binary", None), "topic": ("string", None), "partition": ("int", 0), "offset": ("bigint", -1),
+    "timestamp": ("timestamp", None),
+}  # fmt: skip
+
+
 def read(spark: SparkSession, mode: Mode, schema: PaymentSchema, settings: Settings) -> DataFrame:
     """The records to judge: columns `_key`, `_value`, `_topic`, `_partition`, `_offset`, `_timestamp`."""
     if settings.source == "rate":
         return _rate(spark, schema, settings)
+    if settings.source == "socket":
+        return _socket(spark, settings)
+    if settings.source == "format":
+        return _format(spark, schema, settings)
     return _kafka(spark, mode, settings)
 
 
@@ -54,6 +67,57 @@ def _rate(spark: SparkSession, schema: PaymentSchema, settings: Settings) -> Dat
         F.pmod("value", F.lit(partitions)).cast("int").alias("_partition"),
         F.floor(F.col("value") / partitions).alias("_offset"),
         F.col("timestamp").alias("_timestamp"),
+    )
+
+
+def _socket(spark: SparkSession, settings: Settings) -> DataFrame:
+    """A record for each line. They have no key, and no offset that would be the same after a restart."""
+    host, _, port = settings.socket_server.rpartition(":")
+    lines = (
+        spark.readStream.format("socket")
+        .options(host=host, port=port, includeTimestamp="true")
+        # Continuous mode only. Spark's driver reads the one connection, whatever their number.
+        .option("numPartitions", 1)
+        .load()
+    )
+    return lines.select(
+        F.lit(None).cast("binary").alias("_key"),
+        F.col("value").cast("binary").alias("_value"),
+        F.lit("socket").alias("_topic"),
+        F.lit(0).alias("_partition"),
+        F.lit(-1).cast("bigint").alias("_offset"),
+        F.col("timestamp").alias("_timestamp"),
+    )
+
+
+def _format(spark: SparkSession, schema: PaymentSchema, settings: Settings) -> DataFrame:
+    """The rows of any format: its column `value` where that is text or bytes, else all of its columns as JSON.
+
+    Raises:
+        UsageError: Spark has no such format, or refuses its options.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    name = settings.source_format
+    reader = spark.readStream.format(name).options(**settings.source_options)
+    try:
+        rows = (reader.schema(schema.ddl) if name in _FILES else reader).load()
+    except (PySparkException, Py4JJavaError) as error:  # of a missing class Spark tells without a class of PySpark's
+        java = getattr(error, "java_exception", None)
+        said = str(error if java is None else java.getMessage())
+        reason = next((line for line in said.splitlines() if line.strip()), type(error).__name__)
+        advice = "check its name and source_options; spark.jars.packages in spark_conf brings its jars"
+        raise refused("source_format", name, f"can't be read: {reason.strip()}", advice) from None
+    types = {} if name in _FILES else dict(rows.dtypes)
+    value = F.col("value") if types.get("value") in ("string", "binary") else F.to_json(F.struct("*"))
+    there = {column: F.lit(other).cast(kind) for column, (kind, other) in _PLACE.items()}
+    there["topic"] = F.lit(name)
+    there |= {column: F.col(column) for column, (kind, _) in _PLACE.items() if types.get(column) == kind}
+    if types.get("key") == "string":
+        there["key"] = F.col("key").cast("binary")
+    return rows.select(
+        value.cast("binary").alias("_value"), *(column.alias(f"_{part}") for part, column in there.items())
     )
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from fraud_filter.config import Settings
-from fraud_filter.errors import UsageError
+from fraud_filter.config import Settings, refused
 
 _NAMED = ("earliest", "latest")
 #: Spark's number for the first offset that the topic holds (Spark guide, "Kafka": startingOffsets).
@@ -29,10 +28,8 @@ def complete(settings: Settings, partitions: int) -> Settings:
     given = _parse(settings)
     unknown = sorted(number for number in given if number not in range(partitions))
     if unknown:
-        raise UsageError(
-            f"{_what(settings)}: the topic {settings.input_topic!r} has no partition "
-            f"{', '.join(map(str, unknown))}; it has 0 to {partitions - 1}"
-        )
+        reason = f"names partitions that {settings.input_topic!r} has not: {', '.join(map(str, unknown))}"
+        raise refused("starting_offsets", settings.starting_offsets, reason, f"it has 0 to {partitions - 1}")
     return begin_at(settings, given, range(partitions))
 
 
@@ -50,11 +47,6 @@ def _parse(settings: Settings) -> dict[int, int]:
             raise ValueError(topics)
         return {int(number): offset for number, offset in offsets.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise UsageError(
-            f"{_what(settings)} is not accepted; give {', '.join(_NAMED)}, or JSON such as "
-            f'{{"{settings.input_topic}": {{"0": 12, "1": 3}}}}'
-        ) from None
-
-
-def _what(settings: Settings) -> str:
-    return f"setting starting_offsets (--starting-offsets, FRAUD_STARTING_OFFSETS): {settings.starting_offsets!r}"
+        example = f'{{"{settings.input_topic}": {{"0": 12, "1": 3}}}}'
+        remedy = f"give {', '.join(_NAMED)}, or JSON such as {example}"
+        raise refused("starting_offsets", settings.starting_offsets, "is not accepted", remedy) from None

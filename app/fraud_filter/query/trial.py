@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from fraud_filter.model.saved import SavedModel
 from fraud_filter.query import decide as query
 from fraud_filter.rules.ruleset import RuleSet
 from fraud_filter.schema import PaymentSchema
@@ -32,13 +33,21 @@ class Verdict:
         return asdict(self)
 
 
-def try_rules(spark: SparkSession, file: str, schema: PaymentSchema, rules: RuleSet) -> Iterator[Verdict]:
-    """Judges each line of a text file (plain or gzip). `Verdict.payment` is the schema's first required field."""
+def try_rules(
+    spark: SparkSession, file: str, schema: PaymentSchema, rules: RuleSet, model: SavedModel | None = None
+) -> Iterator[Verdict]:
+    """Judges each line of a text file (plain or gzip) by the rules that use no features: a file has no append times.
+
+    `model` is that of the rules. `Verdict.payment` is the schema's first required field.
+    """
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
     lines = spark.read.text(file).select(F.col("value").cast("binary").alias("_value"))
     label = schema.required[0] if schema.required else schema.fields[0].name
-    judged = query.judge(lines, schema, rules).select(F.col(f"`{label}`").cast("string"), "_reason", "_rules")
+    left = rules.without_features()
+    judged = query.judge(lines, schema, left, model=model if left.model else None).select(
+        F.col(f"`{label}`").cast("string"), "_reason", "_rules"
+    )
     for number, row in enumerate(judged.toLocalIterator(), start=1):
         payment, reason, matched = row
         outcome = "rejected" if reason else "flagged" if matched else "passed"
@@ -62,7 +71,7 @@ def as_table(verdicts: Iterator[Verdict]) -> str:
     buffer = io.StringIO()
     console = PrintableConsole(file=buffer, width=120, markup=False, emoji=False)  # `[/x]` is an id like another
     console.print(table)
-    console.print(", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())) or "no payments")
+    console.print(", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())) or "no records")
     if matches:
         console.print("matched by rule: " + ", ".join(f"{rule} {count}" for rule, count in matches.most_common()))
     return buffer.getvalue()

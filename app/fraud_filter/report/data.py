@@ -12,7 +12,6 @@ from itertools import pairwise
 
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.metrics import catalogue
-from fraud_filter.metrics.latency import OBJECTIVE_MS
 from fraud_filter.report.counting import covered_s, total_growth
 from fraud_filter.report.events import Event, Span, find_events, find_spans
 from fraud_filter.report.prometheus import Prometheus, Series
@@ -42,7 +41,8 @@ class Figures:
     """Figures of one mode, or of all of them. None is not known, never zero. Counts are records.
 
     `seconds` is for how long there is data of the filter; `rate` the payments per second; `lag` the largest lag of a
-    partition; `within` the share of the decisions that took no longer than the objective.
+    partition; `within` the share of the decisions that took no longer than `objective_ms`, each
+    mode its own.
     """
 
     mode: str
@@ -51,6 +51,7 @@ class Figures:
     p95_ms: float | None
     p99_ms: float | None
     within: float | None
+    objective_ms: float | None
     rate: float | None
     lag: float | None
     flagged: float | None
@@ -130,6 +131,8 @@ class _Collector:
         self._window = queries.window
         self._gap_s = self._window.step_s * _GAP_STEPS
         self._counters = {name: self._count(metric) for name, metric in _COUNTERS.items()}
+        self._slow = self._count(catalogue.SLOW.name)
+        self._objectives_s = self._by_mode(queries.objective)
         self._buckets = self._count(BUCKETS, "mode, le")
         self._input, self._up = (self._range(queries.raw(metric)) for metric in (_INPUT, _UP))
 
@@ -187,7 +190,8 @@ class _Collector:
         # What came in while there was no data came in during another mode, or none.
         taken, took_s = (measure(self._input, self._gap_s, **labels) for measure in (total_growth, covered_s))
         decided = sum(distribution.values())
-        inside = sum(count for limit_s, count in distribution.items() if limit_s * 1000 <= OBJECTIVE_MS)
+        slow = total_growth(self._slow, math.inf, **labels)
+        objective_s = self._objectives_s.get(name)
         p50_ms, p95_ms, p99_ms = (None if value is None else value * 1000 for value in quantiles_s)
         return Figures(
             mode=name,
@@ -195,7 +199,8 @@ class _Collector:
             p50_ms=p50_ms,
             p95_ms=p95_ms,
             p99_ms=p99_ms,
-            within=inside / decided if decided else None,
+            within=max(0.0, 1 - slow / decided) if decided and slow is not None else None,
+            objective_ms=None if objective_s is None else objective_s * 1000,
             rate=taken / took_s if took_s and taken is not None else None,
             lag=lag,
             **grown,

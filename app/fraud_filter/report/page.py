@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from markupsafe import Markup
 
 from fraud_filter.errors import UsageError
-from fraud_filter.metrics.latency import OBJECTIVE_MS
 from fraud_filter.pages.numbers import NOT_MEASURED, format_number
 from fraud_filter.pages.template import render
 from fraud_filter.report import figures
@@ -37,7 +36,6 @@ def render_page(data: ReportData) -> str:
         start=_moment(data.window.start),
         end=_moment(data.window.end),
         newest=_newest(data),
-        objective_ms=OBJECTIVE_MS,
         **{name: Markup(plot(data)) for name, plot in _PLOTS.items()},  # noqa: S704 - drawn by us, text escaped
     )
 
@@ -79,4 +77,4 @@ def _clock(at: float) -> str:
 
 
 def _moment(at: float) -> datetime:
-    return datetime.fromtimestamp(at, timezone.utc)
+    return datetime.fromtimestamp(at, UTC)

@@ -104,7 +104,7 @@ class Prometheus:
             told = f"{body['errorType']}: {body['error']}"
         except (ValueError, KeyError, TypeError):
             raise UsageError(
-                f"argument --prometheus: what answers at {self.address} does not do so as Prometheus "
+                f"argument --prometheus: what answers at {self.address} is not Prometheus "
                 f"(HTTP status {answer.status_code}): give another address"
             ) from None
         raise FraudFilterError(f"Prometheus at {self.address} refused {parameters['query']}: {told}")

@@ -55,6 +55,11 @@ class Queries:
         """How far back samples are looked at for the time between them, as a PromQL range."""
         return f"[{max(self.window.step_s, _SEEN_S)}s]"
 
+    @property
+    def objective(self) -> str:
+        """The newest objective of each mode, in seconds."""
+        return f"max by (mode) (last_over_time({self.raw(catalogue.OBJECTIVE.name)}{self.all}))"
+
     def newest(self, metric: str) -> str:
         """The newest sample of each series since the point before, also where it has ended meanwhile."""
         return f"last_over_time({self.raw(metric)}{self.newest_samples})"

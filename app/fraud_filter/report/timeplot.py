@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ def time_axes(data: ReportData, height: float) -> tuple[Figure, Axes]:
 
 def moment(at: float) -> float:
     """A time in seconds since 1970 as matplotlib counts it, UTC."""
-    return float(_dates.date2num(datetime.fromtimestamp(at, timezone.utc)))
+    return float(_dates.date2num(datetime.fromtimestamp(at, UTC)))
 
 
 def times(window: Window) -> Values:

@@ -50,7 +50,7 @@ def check_rules(spark: SparkSession, rules: RuleSet, schema: PaymentSchema, reco
 
 def find_refused(spark: SparkSession, rules: RuleSet, schema: PaymentSchema, record_bytes: int) -> dict[Rule, str]:
     """The rules that are refused, with the reason, in their order; see `check_rules`."""
-    checker = _Checker(spark, schema, record_bytes)
+    checker = _Checker(spark, rules.columns(schema), record_bytes)
     refused = {}
     for rule in rules.rules:
         if rule.when is not None:
@@ -111,7 +111,7 @@ class _Checker:
             self._payment.select(*predicates).collect()
         except (Py4JError, PySparkException) as error:
             if len(rules) == 1:
-                return {rules[0]: f"{rules[0].when!r} fails on a payment: {_first_line(error)}"}
+                return {rules[0]: f"{rules[0].when!r} fails on a record: {_first_line(error)}"}
             half = len(rules) // 2
             return self.find_failing(rules[:half]) | self.find_failing(rules[half:])
         return {}

@@ -248,14 +248,14 @@ def _pattern(node: Node) -> rule_patterns.Pattern:
 def _text(node: Node, index: int, name: str) -> str:
     given = node.children[index] if index < len(node.children) else None
     if given is None or given.kind != "Literal" or given.value is None:
-        raise RefusedError(f"takes {name} from the payment; write it as a text in the rule")
+        raise RefusedError(f"takes {name} from the record; write it as a text in the rule")
     return given.value
 
 
 def _number(node: Node, index: int, name: str) -> int:
     given = _whole(node.children[index]) if index < len(node.children) else None
     if given is None:
-        raise RefusedError(f"takes {name} from the payment; write it as a whole number in the rule")
+        raise RefusedError(f"takes {name} from the record; write it as a whole number in the rule")
     return given
 
 

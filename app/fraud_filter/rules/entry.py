@@ -46,18 +46,19 @@ def parse_entry(given: Any) -> tuple[Entry | None, list[str]]:
     try:
         entry = Entry.model_validate(given)
     except ValidationError as error:
-        flaws = [_explain(detail) for detail in error.errors()]
+        flaws = [explain(detail, Entry) for detail in error.errors()]
     flaws += _choices(given)
     return (None if flaws else entry), flaws
 
 
-def _explain(detail: Any) -> str:
+def explain(detail: Any, entry: type[BaseModel]) -> str:
+    """What pydantic found wrong with an entry of the kind `entry`, in words."""
     *above, last = detail["loc"] or ("",)
     where = ".".join(map(str, (*above, last)))
     if detail["type"] == "extra_forbidden":
-        keys = (Blocked if above else Entry).model_fields
+        keys = (Blocked if above else entry).model_fields
         return f"{where}: unknown key{did_you_mean(str(last), keys)}; there are {', '.join(keys)}"
-    reason = _WORDS.get(detail["type"], detail["msg"])
+    reason = _WORDS.get(detail["type"], detail["msg"].removeprefix("Value error, "))
     given = "" if detail["type"] == "missing" else f" (got {str(detail['input'])[:_SHOWN]!r})"
     return f"{where + ': ' if where else ''}{reason}{given}"
 

@@ -100,24 +100,25 @@ BUILDERS = {
     "RPadExpressionBuilder": "StringRPad",
     "SecondExpressionBuilder": "Second",
     "StartsWithExpressionBuilder": "StartsWith",
+    "StringInstrExpressionBuilder": "StringInstr",
 }
 
-_AGGREGATE = "an aggregate needs many payments"
-_WINDOW = "a window function needs many payments"
-_SUBQUERY = "a subquery reads more than the payment"
+_AGGREGATE = "an aggregate needs many records"
+_WINDOW = "a window function needs many records"
+_SUBQUERY = "a subquery reads more than the record"
 _PYTHON = "a Python function would run once a record"
-_CLOCK = "it depends on the time of evaluation; use the payment's own time, such as created_at"
-_CHANCE = "it is not deterministic, so the same payment could be decided in two ways"
+_CLOCK = "it depends on the time of evaluation; use the record's own time, such as created_at"
+_CHANCE = "it is not deterministic, so the same record could be decided in two ways"
 _THROWS = "it ends the query where a record has no answer for it"
 _UNBOUNDED = "a record can make it fill the memory"
-_OUTSIDE = "it reads what is no part of the payment"
+_OUTSIDE = "it reads what is no part of the record"
 _OVERFLOW = "the latest times make it end the query; compare unix_micros(...), or use try_add and try_subtract"
 
 #: Function groups of Spark's registry (ExpressionInfo.getGroup) that need more than one payment.
 GROUPS = {
     "agg_funcs": _AGGREGATE,
     "window_funcs": _WINDOW,
-    "generator_funcs": "it makes several rows of one payment",
+    "generator_funcs": "it makes several rows of one record",
 }
 _REFUSED: tuple[tuple[str, str], ...] = (
     (_SUBQUERY, "ScalarSubquery Exists ListQuery InSubquery LateralSubquery FunctionTableSubqueryArgumentExpression"),

@@ -5,19 +5,25 @@ A rule has a name and either a Spark SQL predicate (`when`) or a list of blocked
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Literal, get_args
+from urllib.parse import urlsplit
 
-import yaml
-
+from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
+from fraud_filter.modes import MODES
+from fraud_filter.rules.decay import least_half_ms
+from fraud_filter.rules.document import FEATURES, RULES, Listed, read_document, repeated_keys
 from fraud_filter.rules.entry import Blocked, parse_entry
-from fraud_filter.rules.syntax import find_flaw
-from fraud_filter.schema import PaymentSchema
+from fraud_filter.rules.features import Feature, fields_of, parse_feature
+from fraud_filter.rules.syntax import find_flaw, names_of
+from fraud_filter.schema import SCORE, Field, PaymentSchema
 from fraud_filter.text.nearest import did_you_mean
-from fraud_filter.text.yaml_text import parse_yaml
+
+#: What a rule looks at: the payment alone, or what its key did before as well, or the model's score.
+Family = Literal["rules", "velocity", "model"]
+FAMILIES: tuple[Family, ...] = get_args(Family)
 
 
 @dataclass(frozen=True)
@@ -37,27 +43,66 @@ class Rule:
 
 @dataclass(frozen=True)
 class RuleSet:
-    """The rules of one file, in its order."""
+    """The rules of one file, in its order, the features that they may use, all of one key, and where their model is.
+
+    `model_inputs` are the columns that the model takes, and `model_version` tells its content, where that is known.
+    """
 
     path: Path
     rules: tuple[Rule, ...]
+    features: tuple[Feature, ...] = ()
+    model: str | None = None
+    model_inputs: tuple[str, ...] = ()
+    model_version: str = ""
 
     def refuse(self, rule: Rule, reason: str) -> UsageError:
         """The error that refuses `rule`: names the file, its line, the rule and the reason."""
-        return UsageError(_refusal(self.path, rule.line, rule.name, reason))
+        return UsageError(_refusal(self.path, rule.line, f"rule {rule.name!r}", reason))
 
+    def columns(self, schema: PaymentSchema) -> PaymentSchema:
+        """What a predicate may name: the fields of a payment, then the features, then the score."""
+        score = (Field(SCORE, "DOUBLE", required=False),) if self.model else ()
+        return PaymentSchema((*schema.fields, *fields_of(self.features), *score))
 
-class _Listed(NamedTuple):
-    """An entry of the list of rules, as YAML has it, and where it stands."""
+    def knowing(self, model_inputs: tuple[str, ...], model_version: str) -> RuleSet:
+        """The same, with what the model takes, and what it is."""
+        return replace(self, model_inputs=model_inputs, model_version=model_version)
 
-    given: Any
-    node: yaml.Node
-    label: str
+    def uses_score(self, rule: Rule) -> bool:
+        """Whether a predicate names the model's score."""
+        return self.model is not None and rule.when is not None and SCORE in names_of(rule.when)
+
+    def uses_features(self, rule: Rule) -> bool:
+        """Whether a predicate needs a feature: it names one, or the score of a model that takes one."""
+        names = names_of(rule.when) if rule.when else frozenset()
+        return any(feature.name.lower() in names for feature in self.features) or (
+            self.uses_score(rule) and self._model_uses_features
+        )
 
     @property
-    def line(self) -> int:
-        """Counted from 1."""
-        return int(self.node.start_mark.line) + 1
+    def _model_uses_features(self) -> bool:
+        return not {feature.name for feature in self.features}.isdisjoint(self.model_inputs)
+
+    def family(self, rule: Rule) -> Family:
+        """What a rule looks at."""
+        if self.uses_score(rule):
+            return "model"
+        return "velocity" if self.uses_features(rule) else "rules"
+
+    def for_mode(self, settings: Settings) -> RuleSet:
+        """The rules that `settings.mode` runs: those with features are left out where it can't run them, if so set."""
+        skips = settings.features_unsupported == "skip" and MODES[settings.mode].lacks_features
+        return self.without_features() if skips else self
+
+    def without_features(self) -> RuleSet:
+        """The rules that need no features, and the model, where it needs none either."""
+        model = None if self._model_uses_features else self.model
+        rules = tuple(rule for rule in self.rules if not self.uses_features(rule))
+        return replace(self, rules=rules, features=(), model=model)
+
+    def without_model(self) -> RuleSet:
+        """The rules that need no score."""
+        return replace(self, rules=tuple(rule for rule in self.rules if not self.uses_score(rule)), model=None)
 
 
 def load_rules(path: Path, schema: PaymentSchema) -> RuleSet:
@@ -75,105 +120,102 @@ def load_rules(path: Path, schema: PaymentSchema) -> RuleSet:
 def read_rules(path: Path, schema: PaymentSchema) -> tuple[RuleSet, list[str]]:
     """The rules of a file that are right as far as that can be told without Spark, and a line for each reason against
     the others: unknown or missing keys, wrong types, a name or a key twice, a block list on an unknown column or that
-    can't be read, a predicate that Spark surely refuses.
+    can't be read, a predicate that Spark surely refuses, features of several keys.
 
     Raises:
         UsageError: the file can't be read, is not YAML, or holds no list of rules.
     """
+    document, model = read_document(path)
+    model = model and _place(path, model)
+    features, refused = _features(path, document[FEATURES], schema)
+    refused += _reserved(path, schema, features) if model else []
+    # A rule may be right but for a feature that is not: it is told of the latter alone.
+    columns = None if refused else RuleSet(path, (), features, model).columns(schema)
     rules: list[Rule] = []
-    refused: list[str] = []
     names: dict[str, int] = {}
-    for one in _read(path):
-        rule, flaws = _rule(path, one, schema)
-        if one.label in names:
-            flaws.append(f"the name is taken by the rule on line {names[one.label]}; give it another")
-        names.setdefault(one.label, one.line)
-        refused += [_refusal(path, one.line, one.label, flaw) for flaw in flaws]
+    for one in document[RULES]:
+        rule, flaws = _rule(path, one, schema, columns)
+        flaws += _taken(one, names, "rule")
+        refused += [_refusal(path, one.line, f"rule {one.label!r}", flaw) for flaw in flaws]
         if rule and not flaws:
             rules.append(rule)
-    return RuleSet(path, tuple(rules)), refused
+    return RuleSet(path, tuple(rules), features, model), refused
 
 
-def _refusal(path: Path, line: int, label: str, reason: str) -> str:
-    return f"{path.name}, line {line}, rule {label!r}: {reason}"
+def _place(path: Path, model: str) -> str:
+    """Where the model is: a path that is not absolute begins beside the rules."""
+    return model if urlsplit(model).scheme else str(path.parent.absolute() / model)
 
 
-def _read(path: Path) -> list[_Listed]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"setting rules: {path} can't be read: {error}") from None
-    try:
-        document = parse_yaml(text)
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise UsageError(f"setting rules: {path}{where}: not valid YAML: {error.problem}") from None
-    except yaml.YAMLError as error:
-        raise UsageError(f"setting rules: {path}: not valid YAML: {error}") from None
-    if not isinstance(document, dict) or set(document) != {"rules"} or not isinstance(document["rules"], list):
-        raise UsageError(f"setting rules: {path} must hold one key, `rules:`, with a list of rules")
-    if not document["rules"]:
-        raise UsageError(f"setting rules: {path} holds no rule; give at least one")
-    assert isinstance(root, yaml.MappingNode)  # noqa: S101 - the document is a mapping, seen above
-    for flaw in _repeated(root):
-        raise UsageError(f"setting rules: {path}: {flaw}")
-    name, listed = root.value[0]
-    if name.value != "rules" or not isinstance(listed, yaml.SequenceNode):  # merged in from elsewhere (`<<:`)
-        raise UsageError(f"setting rules: {path} must hold `rules:` itself, with a list of rules")
-    pairs = enumerate(zip(document["rules"], listed.value, strict=True), start=1)
-    return [_Listed(given, node, _label(given, number)) for number, (given, node) in pairs]
+def _reserved(path: Path, schema: PaymentSchema, features: tuple[Feature, ...]) -> list[str]:
+    taken = [field.name for field in (*schema.fields, *fields_of(features)) if field.name.lower() == SCORE]
+    return [
+        f"{path.name}: with a model {name!r} is its score; give the field or feature another name" for name in taken
+    ]
 
 
-def _label(given: Any, number: int) -> str:
-    name = given.get("name") if isinstance(given, dict) else None
-    return name if isinstance(name, str) else f"number {number}"
+def _features(path: Path, listed: list[Listed], schema: PaymentSchema) -> tuple[tuple[Feature, ...], list[str]]:
+    """The features that are right, and a line for each reason against the others."""
+    features: list[Feature] = []
+    refused: list[str] = []
+    names: dict[str, int] = {}
+    for one in listed:
+        feature, flaws = parse_feature(one.given, one.line, schema)
+        flaws = repeated_keys(one.node) + flaws + _taken(one, names, "feature")
+        if feature and features and feature.per != features[0].per:
+            flaws.append(
+                f"per: {feature.per!r} is another key than {features[0].per!r} of the feature on line "
+                f"{features[0].line}; all features are of one key"
+            )
+        if feature and features and (feature.by, feature.late_ms) != (features[0].by, features[0].late_ms):
+            flaws.append(
+                f"by: another time than that of the feature on line {features[0].line}; all features go by one time, "
+                "with the same `by:` and `late:`, or by the append time"
+            )
+        refused += [_refusal(path, one.line, f"feature {one.label!r}", flaw) for flaw in flaws]
+        if feature and not flaws:
+            features.append(feature)
+    least_ms = least_half_ms(max((feature.over_ms for feature in features), default=0))
+    refused += [
+        _refusal(
+            path, one.line, f"feature {one.name!r}",
+            f"decay: too short beside the longest window of the file, which takes {least_ms / 1000:g} seconds and more",
+        )
+        for one in features
+        if 0 < one.half_ms < least_ms
+    ]  # fmt: skip
+    return tuple(features), refused
 
 
-def _repeated(node: yaml.MappingNode) -> Iterator[str]:
-    """Keys that stand twice: YAML keeps the last one, which would silently drop half a rule."""
-    seen = set()
-    for key, _ in node.value:
-        if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in seen:
-            mark = key.start_mark
-            yield f"line {mark.line + 1}, column {mark.column + 1}: the key {key.value!r} stands twice; keep one"
-        seen.add((key.tag, str(key.value)))
+def _taken(one: Listed, names: dict[str, int], what: str) -> list[str]:
+    """Whether the name was given before; a feature's name is a column's, where case does not count."""
+    name = one.label if what == "rule" else one.label.lower()
+    first = names.setdefault(name, one.line)
+    if first == one.line:
+        return []
+    return [f"the name is taken by the {what} on line {first}; give it another"]
 
 
-def _all_repeated(node: yaml.Node) -> list[str]:
-    """Those of an entry and of what is in it; a node may be part of itself."""
-    flaws: list[str] = []
-    waiting, known = [node], set()
-    while waiting:
-        part = waiting.pop()
-        if id(part) in known:
-            continue
-        known.add(id(part))
-        if isinstance(part, yaml.MappingNode):
-            flaws += _repeated(part)
-            waiting += [value for _, value in part.value]
-        elif isinstance(part, yaml.SequenceNode):
-            waiting += part.value
-    return flaws
+def _refusal(path: Path, line: int, what: str, reason: str) -> str:
+    return f"{path.name}, line {line}, {what}: {reason}"
 
 
-def _rule(path: Path, one: _Listed, schema: PaymentSchema) -> tuple[Rule | None, list[str]]:
-    """The rule, and all that is wrong with it."""
+def _rule(
+    path: Path, one: Listed, schema: PaymentSchema, columns: PaymentSchema | None
+) -> tuple[Rule | None, list[str]]:
+    """The rule, and all that is wrong with it; `columns` is what a predicate may name, None where that is not known."""
     entry, flaws = parse_entry(one.given)
-    flaws = _all_repeated(one.node) + flaws
+    flaws = repeated_keys(one.node) + flaws
     if entry is None:
         return None, flaws
     if entry.when is not None:
-        flaw = find_flaw(entry.when, schema)
+        flaw = find_flaw(entry.when, columns) if columns else None
         return Rule(entry.name, one.line, entry.description, when=entry.when), flaws + ([flaw] if flaw else [])
     assert entry.blocked  # noqa: S101 - an entry has one of the two
     names = [field.name for field in schema.fields]
     column, ids = entry.blocked.column, tuple(entry.blocked.ids)
     if column not in names:
-        flaws.append(
-            f"unknown column {column!r}{did_you_mean(column, names)}; a payment has {', '.join(sorted(names))}"
-        )
+        flaws.append(f"unknown column {column!r}{did_you_mean(column, names)}; a record has {', '.join(sorted(names))}")
     try:
         ids = ids or _ids(path, entry.blocked)
     except ValueError as error:

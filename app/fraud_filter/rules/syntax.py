@@ -25,6 +25,7 @@ _MOST_LEVELS = 100
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`""", re.DOTALL)
 #: Raw texts, comments and variables: what a quotation mark or bracket means there is not decided here.
 _UNDECIDED = re.compile(r"""[rR]['"]|--|/\*|\$""")
+_WORD = re.compile(r"\w+")
 _PAIRS = {")": "(", "]": "["}
 
 #: Parts that Spark and sqlglot read alike, with all names in them being columns.
@@ -38,6 +39,14 @@ _PLAIN = (
 _NUMBERS = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg)
 #: Spark calls these functions without brackets; `rule_check` has the words for them.
 _CALLS = re.compile(r"(current|local|session)_?\w+|user|now", re.IGNORECASE)
+
+
+def names_of(when: str) -> frozenset[str]:
+    """All words outside of texts, in lower case: names of columns and functions among them."""
+    if _UNDECIDED.search(when):
+        return frozenset(word.lower() for word in _WORD.findall(when))
+    bare = _QUOTED.sub(lambda text: f" {text[0][1:-1]} " if text[0][0] == "`" else " ", when)
+    return frozenset(word.lower() for word in _WORD.findall(bare))
 
 
 def size_flaw(when: str) -> str | None:

@@ -24,6 +24,10 @@ _POLL_S = 0.2
 _REMEDY_S = 2.5
 
 
+#: Ends a query that hands over.
+HANDED_OVER = RestartableError("handed-over", "another filter has asked to go on from the checkpoint")
+
+
 def outlived_by_java(error: Exception) -> bool:
     """Whether the query alone must start again: executors were lost and replaced, or partitions added."""
     return isinstance(error, RestartableError) and error.reason in ("partitions-added", "slots-back")
@@ -45,6 +49,10 @@ class Ending:
         """Ends the query when a start would be a remedy."""
         if verdict.remedy:
             self._errors.put(RestartableError(verdict.remedy, verdict.trouble))
+
+    def hand_over(self) -> None:
+        """Ends the query in favour of another filter."""
+        self._errors.put(HANDED_OVER)
 
     def wait(self, java: Java, stop: Stop) -> FraudFilterError | None:
         """Why the query ended or must, or None when somebody wishes it to stop; makes no call that could hang."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, get_args
 
-from fraud_filter.config import Settings
+from fraud_filter.config import Settings, named
 from fraud_filter.errors import EXIT_DATA_LOSS, EXIT_GAVE_UP, FraudFilterError, UsageError
 
 Reason = Literal[
@@ -21,6 +21,7 @@ Reason = Literal[
     "transaction-open",  # at a start: before what was committed without regard to transactions
     "checkpoint-away",  # the checkpoint's file system refused at a restart
     "lock-lost",  # of the checkpoint: Kafka's brokers had not heard of us in time
+    "handed-over",  # another filter works now; this one, started as a standby, waits again
     "slots-back",  # too few task slots for some time, now enough
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
@@ -46,8 +47,11 @@ class DataLossError(FraudFilterError):
     exit_code = EXIT_DATA_LOSS
 
 
+#: Where a dying Java still takes the connection, py4j has no answer to quote.
+_NO_ANSWER = re.compile(r"An error occurred while calling \S+")
+
 #: What to do about lost records.
-GO_ON_WITHOUT = "to go on without them set fail_on_data_loss (--fail-on-data-loss, FRAUD_FAIL_ON_DATA_LOSS) to false"
+GO_ON_WITHOUT = f"to go on without them, give false to the {named('fail_on_data_loss')}"
 #: Spark's Kafka source with `failOnDataLoss`, in every mode.
 _LOST = re.compile(r"Some data may have been lost.*?\nReason: (.+?)(?=\n|$)", re.DOTALL)
 #: What no restart cures, by what Spark says, and what it means to the user. Anything else is tried again.
@@ -62,11 +66,15 @@ _INCURABLE = (
             r"|watermarkTracker\(\)\S* is null"
             r"|Expected e\.g\. \{\"topicA\"|STREAM_FAILED.*CHECKPOINT_METADATA"
         ),
-        "the checkpoint {checkpoint!r} was made by another query or mode and can't be gone on from: give the setting "
-        "checkpoint (--checkpoint, FRAUD_CHECKPOINT) that query's own location, or a new one",
+        "the checkpoint {checkpoint!r} was made by another query or mode and can't be gone on from: give the "
+        f"{named('checkpoint')} that query's own location, or a new one",
     ),
     (
-        re.compile(r"org\.apache\.spark\.sql(\.\w+)*\.(ExtendedAnalysisException|AnalysisException|ParseException)"),
+        re.compile(
+            r"org\.apache\.spark\.sql(\.\w+)*\.(ExtendedAnalysisException|AnalysisException|ParseException)"
+            r"|does not support (continuous|microbatch) processing"
+            r"|STREAMING_REAL_TIME_MODE\.INPUT_STREAM_NOT_SUPPORTED"
+        ),
         "Spark refuses the query in {mode} mode",
     ),
 )  # fmt: skip
@@ -80,7 +88,7 @@ def explain_failure(error: Any, settings: Settings) -> FraudFilterError:
     """
     from py4j.protocol import Py4JNetworkError
 
-    if isinstance(error, Py4JNetworkError | OSError):
+    if isinstance(error, Py4JNetworkError | OSError) or _NO_ANSWER.fullmatch(str(error)):
         return RestartableError("java-gone", f"Spark's Java process is gone in {settings.mode} mode")
     text = str(error)
     for sign, meaning in _INCURABLE:

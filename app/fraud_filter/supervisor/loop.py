@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 from fraud_filter.checkpoint.progress import Offsets
@@ -14,9 +14,12 @@ from fraud_filter.errors import EXIT_OK
 from fraud_filter.lock.lock import checkpoint_lock
 from fraud_filter.monitor.monitor import Monitor
 from fraud_filter.query import preflight, starting_offsets
+from fraud_filter.rules.version import ruling_of
 from fraud_filter.supervisor.attempt import Attempt
 from fraud_filter.supervisor.failures import REASONS, RestartableError
 from fraud_filter.supervisor.policy import Policy
+from fraud_filter.supervisor.relay.request import When, asked_by_signals
+from fraud_filter.supervisor.relay.standby import Standby
 from fraud_filter.supervisor.signals import stop_on_signals
 
 if TYPE_CHECKING:
@@ -25,15 +28,24 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def run(settings: Settings, on_start: Callable[[StreamingQuery], None] | None = None) -> int:
+def run(
+    settings: Settings,
+    on_start: Callable[[StreamingQuery], None] | None = None,
+    *,
+    standby: bool = False,
+    asks: When | None = None,
+) -> int:
     """Runs the filter until SIGTERM or SIGINT.
 
     Args:
         settings: the effective configuration.
         on_start: called with the query each time that it runs.
+        standby: where another filter works on the checkpoint, waits beside it, warm, and takes over when it is gone;
+            while it waits SIGUSR1 has it ask that one to end at its next commit, SIGUSR2 at once.
+        asks: as a standby that is warm, when the other filter is asked to end; None for not at all.
 
     Returns:
-        The exit code: 0 after a stop that was asked for.
+        The exit code: 0 after a stop that was asked for, or a handover to another filter.
 
     Raises:
         UsageError: bad input, found before or at the start.
@@ -41,18 +53,30 @@ def run(settings: Settings, on_start: Callable[[StreamingQuery], None] | None = 
         GaveUpError: too many restarts without progress.
         FraudFilterError: the program can't run here.
     """
-    with stop_on_signals(settings.stop_timeout_s) as stop:
+    with stop_on_signals(settings.stop_timeout_s) as stop, ExitStack() as handlers:
         inputs = preflight.check_inputs(settings)
         settings = starting_offsets.complete(settings, inputs.partitions)
         if stop.requested:
             return EXIT_OK
-        with checkpoint_lock(settings) as lock, closing(Monitor(settings, REASONS)) as monitor:
+        with checkpoint_lock(settings, standby=standby) as lock, closing(Monitor(settings, REASONS)) as monitor:
+            monitor.metrics.set_rules(ruling_of(inputs.rules, inputs.schema, settings).version)
+            waiting = Standby(settings, monitor, stop, lock, asks) if standby else None
+            if waiting:
+                handlers.enter_context(asked_by_signals(waiting.ask))
+                monitor.stand_by()
             wellbeing = _Wellbeing(settings, monitor)
 
             def attempt(number: int) -> None:
                 wellbeing.begin()
                 started = wellbeing.started(on_start)
-                Attempt(settings, inputs, monitor, stop, lock, started, again, number == 0).run()
+                try:
+                    Attempt(settings, inputs, monitor, stop, lock, started, again, number == 0, waiting).run()
+                except RestartableError as error:
+                    if waiting:
+                        waiting.queue_again()
+                    elif error.reason == "handed-over":
+                        return
+                    raise
 
             def again(error: RestartableError) -> None:
                 announce(error, 0, 0.0)
@@ -70,7 +94,7 @@ def run(settings: Settings, on_start: Callable[[StreamingQuery], None] | None = 
 
 
 class _Wellbeing:
-    """Whether the query did well in its last life: it committed something new, or ran for `restart_reset_s`."""
+    """Whether the last query run made progress: it committed something new, or ran for `restart_reset_s`."""
 
     def __init__(self, settings: Settings, monitor: Monitor) -> None:
         self._settings = settings

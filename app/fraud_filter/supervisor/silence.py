@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 #: Who speaks once a stop has begun: of tasks that were killed, of their interrupted readers, and of their last
@@ -14,15 +16,33 @@ _LOGGERS = (
     "org.apache.spark.network",
     "org.apache.spark.rpc",
     "org.apache.spark.scheduler",
+    "org.apache.spark.shuffle.streaming",
+    "org.apache.spark.TaskContextImpl",
+    "org.apache.spark.util.ErrorNotifier",
     "org.apache.spark.sql.execution.streaming.continuous.ContinuousQueuedDataReader$DataReaderThread",
 )
+#: Tells that the sink of a warm-up is none that real-time mode knows.
+_SINKS = "org.apache.spark.sql.execution.streaming.runtime.RealTimeModeAllowlist"
 
 
-def silence(gateway: Any) -> None:
-    """From now on these loggers say nothing in Spark's Java process, which is about to end.
+def silence(gateway: Any, *more: str) -> None:
+    """From now on these loggers, and `more`, say nothing in Spark's Java process, which is about to end.
 
     Until then they tell real failures; on executors of a cluster they always do (`spark/conf/log4j2.properties`).
     """
     log4j = gateway.jvm.org.apache.logging.log4j
-    for name in _LOGGERS:
+    for name in (*_LOGGERS, *more):
         log4j.core.config.Configurator.setAllLevels(name, log4j.Level.OFF)
+
+
+@contextmanager
+def silenced(gateway: Any) -> Iterator[None]:
+    """`silence` for a warm-up, whose end is not Java's: afterwards all loggers speak as they are configured."""
+    from py4j.protocol import Py4JError
+
+    silence(gateway, _SINKS)
+    try:
+        yield
+    finally:
+        with suppress(Py4JError, OSError):  # Java may be gone
+            gateway.jvm.org.apache.logging.log4j.core.config.Configurator.reconfigure()

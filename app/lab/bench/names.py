@@ -15,6 +15,9 @@ MODE_NAMES: tuple[ModeName, ...] = get_args(ModeName)
 SINGLE = "continuous-single"
 FLOOR = "floor"
 FLINK = "flink"
+VELOCITY = "velocity"
+FLINK_VELOCITY = "flink-velocity"
+MODEL = "model"
 
 #: All contenders, in the order in which they are shown, with a word on each.
 CONTENDERS: dict[str, str] = {
@@ -25,6 +28,9 @@ CONTENDERS: dict[str, str] = {
     "real-time": "the filter in real-time mode",
     FLOOR: "a plain loop on librdkafka: consume, decide, produce",
     FLINK: "Apache Flink, one SQL statement",
+    VELOCITY: "the filter in real-time mode with three exact velocity windows of a card",
+    FLINK_VELOCITY: "Apache Flink with the same three windows, in processing time",
+    MODEL: "the filter in real-time mode with a model of 50 boosted trees",
 }
 
 #: Pairs whose latencies are set against each other, the first divided by the second.
@@ -33,6 +39,9 @@ RATIOS: tuple[tuple[str, str], ...] = (
     ("continuous", FLOOR),
     (SINGLE, FLOOR),
     ("real-time", FLINK),
+    (VELOCITY, FLINK_VELOCITY),
+    (VELOCITY, "real-time"),
+    (MODEL, "real-time"),
     ("micro-batch", "continuous"),
     ("micro-batch", "async-progress"),
 )

@@ -19,7 +19,7 @@ DRIFT = 0.997
 MAX_PARTITIONS = 64
 #: Measured at each rate but the lowest, at the most.
 OTHERS_S = 10.0
-#: Of one start; a machine that is not to be had by then is busy for good.
+#: Of one start; a machine that is still busy by then stays busy.
 MOST_REPEATS = 10
 _FLAGGED = "a share above 0 and up to 1 (latency is measured on flagged payments)"
 
@@ -32,8 +32,8 @@ class BenchPlan:
 
     `seconds` are measured at the lowest rate of each round, at most `OTHERS_S` at the others, which have more payments;
     before each rate `settle_s` are left out, and `warmup_s` at `warmup_rate` once for each start of a contender.
-    `awake` keeps the cores from sleeping (Linux). A start is repeated up to `repeats` times when others took the
-    processor meanwhile.
+    `fraud_share` of the payments is labelled fraud. `awake` keeps the cores from sleeping (Linux). A start is repeated
+    up to `repeats` times when others took the processor meanwhile.
 
     Raises:
         UsageError: a value is not accepted; the message names the argument, the value and what to give.
@@ -49,6 +49,7 @@ class BenchPlan:
     partitions: int = 2
     flagged_share: float = 0.5
     malformed_share: float = 0.01
+    fraud_share: float = 0
     seed: int = 1
     repeats: int = 2
     awake: bool = False
@@ -56,6 +57,7 @@ class BenchPlan:
 
     def __post_init__(self) -> None:
         shares, whole = self.flagged_share + self.malformed_share, "a whole number from"
+        left = 1 - min(shares, 1)
         for name, value, is_right, what in (
             ("seconds", self.seconds, self.seconds > 0, "a number above 0"),
             ("warmup-rate", self.warmup_rate, self.warmup_rate > 0, "a number above 0"),
@@ -71,6 +73,12 @@ class BenchPlan:
                 self.malformed_share,
                 self.malformed_share >= 0 and shares <= 1,
                 f"a share from 0 to {1 - self.flagged_share:g}, for it and --flagged-share together are at most 1",
+            ),
+            (
+                "fraud-share",
+                self.fraud_share,
+                0 <= self.fraud_share <= left,
+                f"a share from 0 to {left:g}",
             ),
         ):
             if not (math.isfinite(value) and is_right):

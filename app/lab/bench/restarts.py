@@ -10,9 +10,9 @@ from fraud_filter.kafka.input_topic import open_input
 from fraud_filter.kafka.topics import create_topics
 from fraud_filter.probe.probe import Probe
 from lab.bench.results.result import RestartResult
-from lab.harness.embedded_stack import EmbeddedStack
+from lab.harness.embedded_stack import EmbeddedStack, Scene
 from lab.harness.programs import generator_program
-from lab.transitions.run import Leg, Scene
+from lab.transitions.run import Leg
 
 #: Payments per second meanwhile.
 _RATE = 100.0

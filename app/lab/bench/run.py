@@ -33,7 +33,7 @@ def run_bench(plan: BenchPlan, settings: Settings, say: Say) -> BenchReport:
     A start that fails is recorded with its reason, and the logs are kept; the next one runs all the same.
 
     Raises:
-        FraudFilterError: the stack could not be started.
+        FraudFilterError: the stack could not be started, or a contender's model not be trained.
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
     """
     began = time.monotonic()
@@ -41,6 +41,7 @@ def run_bench(plan: BenchPlan, settings: Settings, say: Say) -> BenchReport:
         versions = dict(stack.versions)
         for name in plan.contenders:
             versions |= REGISTRY[name].versions()
+            REGISTRY[name].settings(stack)  # what has to be made for them is there before the first round
         starts: list[StartResult] = []
         for number, name in in_rounds(plan.contenders, plan.rounds):
             starts.append(run_undisturbed(partial(_run, stack, plan, name, number), plan.repeats, say))

@@ -77,8 +77,8 @@ class Start:
         # Topics of its own: the audit and the read-back then read nothing of the others.
         topics = {"input": "payments", "flagged": "flagged", "rejected": "rejected"}
         named = {f"{kind}_topic": f"{self._label}.{topic}" for kind, topic in topics.items()}
-        self._stack = stack.with_settings(named)
-        #: With the names of its topics.
+        self._stack = stack.with_settings({**self._contender.settings(stack), **named})
+        #: With the names of its topics, and what differs for the contender.
         self.settings = self._stack.settings
         self._watch = watch
         self._segments: list[_Segment] = []
@@ -188,6 +188,7 @@ class Start:
             seconds=seconds,
             flagged_share=plan.flagged_share,
             malformed_share=plan.malformed_share,
+            fraud_share=plan.fraud_share or None,
             seed=plan.seed + self._generators,  # the same payments for every contender in every round
             log=f"{self._label}-generator-{self._generators}.log",
         )

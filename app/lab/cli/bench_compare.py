@@ -24,5 +24,5 @@ def command(one: Path, other: Path) -> int:
     console.print(comparison_table(found, (str(one), str(other))))
     notable, single = sum(line.is_notable for line in found), sum(line.is_single for line in found)
     rest = f"; {single} are in one report only" if single else ""
-    click.echo(f"{notable} of {len(found) - single} figures differ by more than {NOTABLE:.0%}{rest}")
+    click.echo(f"{notable} of {len(found) - single} values differ by more than {NOTABLE:.0%}{rest}")
     return EXIT_OK

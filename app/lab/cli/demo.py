@@ -20,8 +20,9 @@ from lab.cli.console import open_console, tell_end
 @rate_option(100.0)
 @click.option("--warmup", "warmup_s", default=12.0, show_default=True, help="seconds left out after the first output")
 @click.option("--partitions", default=2, show_default=True, help="partitions of the input topic")
-@click.option("--flagged-share", default=0.5, show_default=True, help="share of fraudulent payments, 0 to 1")
+@click.option("--flagged-share", default=0.5, show_default=True, help="share made to match a rule, 0 to 1")
 @click.option("--malformed-share", default=0.01, show_default=True, help="share of unreadable records, 0 to 1")
+@click.option("--fraud-share", default=0.05, show_default=True, help="share of labelled fraud, 0 to 1")
 @click.option("--seed", default=1, show_default=True, help="seed of the payment generator")
 @click.option(
     "--output",
@@ -31,16 +32,18 @@ from lab.cli.console import open_console, tell_end
     help="where demo-report.html and demo-report.json go  [.]",
 )
 @click.option("--png", type=click.Path(path_type=Path), metavar="FILE", help="also save the plot as PNG")
-@settings_options(*KNOBS)
+@settings_options(*KNOBS, "rules")
 def command(settings: Settings, modes: str, rate: float, png: Path | None, **arguments: Any) -> int:
     """Run every mode in turn on an embedded Kafka and Spark, measure and audit it, and write a report.
 
     Needs Java 17 or 21 and no Docker; nothing is left running. Exit code 1: an audit found lost or unexpected
-    payments, or a mode failed.
+    payments, or a mode failed. Without rules of your own it takes those with velocity (app/rules-velocity.yml):
+    real-time mode runs all of them, the others those that need no features.
     """
     from fraud_filter.text.outputs import check_directory
     from lab.bench.names import parse_modes
     from lab.demo.report import write_report
+    from lab.demo.rules import detection_table
     from lab.demo.run import demo_plan, run_demo
     from lab.demo.table import result_table
 
@@ -53,5 +56,7 @@ def command(settings: Settings, modes: str, rate: float, png: Path | None, **arg
     console = open_console()
     report = run_demo(plan, settings, console)
     console.print(result_table(report.results, console.width))
+    if found := detection_table(report.results):
+        console.print(found)
     tell_end(report.problems, lambda: write_report(report, png))
     return EXIT_OK if report.ok else EXIT_FAILED

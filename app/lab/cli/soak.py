@@ -32,13 +32,13 @@ def command(minutes: float, seed: int | None, modes: str, rate: float, output: P
     or unexpected, a fault was not recovered from, or memory, threads or open files of a process grow.
     """
     from lab.bench.names import parse_modes
-    from lab.faults.stage import open_stage
+    from lab.harness.compose_stack import compose_stack
     from lab.soak.run import soak
 
     wanted = parse_modes(modes)
     drawn = secrets.randbits(32) if seed is None else seed
     click.echo(f"seed {drawn}")
-    with open_stage(wanted[0], rate, click.echo) as stage:
+    with compose_stack(wanted[0], rate, click.echo) as stage:
         result = soak(stage, wanted, minutes=minutes, seed=drawn, rate=rate)
     result.write(output)
     console = open_console()

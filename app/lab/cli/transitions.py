@@ -40,8 +40,8 @@ from lab.cli.console import open_console
     help="where the checkpoints go, on any Hadoop file system, and stay  [this machine's disk, where they are removed]",
 )
 @settings_options(
-    "micro_batch_interval", "async_progress_interval_ms", "continuous_interval", "real_time_duration", "spark_conf",
-    "checkpoint_lock_timeout_s",
+    "rules", "payment_schema", "micro_batch_interval", "async_progress_interval_ms", "continuous_interval",
+    "real_time_duration", "spark_conf", "checkpoint_lock_timeout_s",
 )  # fmt: skip
 def command(
     settings: Settings,
@@ -57,8 +57,12 @@ def command(
     """Change the mode on one checkpoint while payments keep coming, all twelve ways, with an audit after each.
 
     Runs an embedded Kafka and Spark; nothing is left running. Exit code 1: something was lost or unexpected, or a
-    mode did not start. Duplicates are counted, and are no fault.
+    mode did not start. Duplicates are counted, and are no fault. Rules may have a model, whose scores are audited, but
+    no features: one mode alone computes them.
     """
+    from fraud_filter.config import refused
+    from fraud_filter.rules.ruleset import load_rules
+    from fraud_filter.schema import load_schema
     from fraud_filter.text.outputs import read_items
     from fraud_filter.text.tables import write_between
     from lab.transitions.result import FIELDS, StopKind, markdown_table, result_table, write_transitions
@@ -66,6 +70,11 @@ def command(
     from lab.transitions.stage import run_on_stage
 
     changes = order_changes(parse_changes(only))
+    if load_rules(settings.rules, load_schema(settings.payment_schema)).features:
+        raise refused(
+            "rules", settings.rules, "has features, whose state only real-time mode has: no other mode can follow it",
+            "name rules without features, or try `fraud-filter takeover --modes real-time --what kill,handover`",
+        )  # fmt: skip
     if add:
         read_items(output, FIELDS)  # before the work rather than after it
     stops: list[StopKind] = ["clean", "kill"] if stop == "both" else ["kill"] if stop == "kill" else ["clean"]

@@ -13,6 +13,10 @@ VERBS = {
         "lab.cli.transitions",
         "Change the mode in every way under load on an embedded stack, and audit.",
     ),
+    "takeover": (
+        "lab.cli.takeover",
+        "Kill the filter under load, with and without a standby: how long decisions stop.",
+    ),
     "backlog": ("lab.cli.backlog", "Work off a backlog in each mode on an embedded stack: time, memory, audit."),
     "faults": (
         "lab.cli.faults",

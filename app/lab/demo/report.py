@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import matplotlib as mpl
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from fraud_filter.metrics.latency import OBJECTIVE_MS
+from fraud_filter.modes import OBJECTIVE_MS
 from fraud_filter.pages.plotting import RC, svg
 from fraud_filter.pages.template import render
 from lab.bench.plan import BenchPlan
@@ -23,6 +23,7 @@ from lab.bench.results.report import write_files
 from lab.bench.results.summary import summarise_rounds
 from lab.bench.results.table import rounded
 from lab.demo.result import ModeResult, figures, share_within
+from lab.demo.rules import FAMILIES, detection
 
 HTML_NAME = "demo-report.html"
 JSON_NAME = "demo-report.json"
@@ -37,7 +38,7 @@ class DemoReport:
     versions: Mapping[str, str]
     machine: Mapping[str, str | int | float]
     settings: Mapping[str, str | int | float]
-    started_at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     took_s: float = 0
 
     @property
@@ -71,6 +72,7 @@ def report_data(report: DemoReport) -> dict[str, Any]:
         "started_at": report.started_at.isoformat(timespec="seconds"),
         "took_s": round(report.took_s, 1),
         "objective_ms": OBJECTIVE_MS,
+        "detection": detection(report.results),
         "modes": {result.mode: figures(result) for result in report.results},
         "versions": dict(report.versions),
         "machine": dict(report.machine),
@@ -97,6 +99,7 @@ def render_html(report: DemoReport) -> str:
         {"rounded": rounded},
         plan=report.plan,
         modes=modes,
+        families=FAMILIES,
         best=min(measured, key=lambda name: modes[name]["p50_ms"], default=None),
         within={result.mode: _percent_within(result) for result in report.results},
         objective_ms=OBJECTIVE_MS,

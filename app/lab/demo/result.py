@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from fraud_filter.audit.detection import Detected, plain
+from fraud_filter.audit.result import FeatureCounts
 from fraud_filter.modes import MODES
 from lab.bench.results.percentiles import PERCENTILES
 from lab.bench.results.result import RateResult, StartResult
@@ -20,6 +22,8 @@ class ModeResult:
     audit: Audited = NOT_AUDITED
     flagged: int | None = None
     rejected: int | None = None
+    features: FeatureCounts | None = None
+    detection: Detected | None = None
 
     @property
     def mode(self) -> str:
@@ -57,10 +61,11 @@ def figures(result: ModeResult) -> dict[str, Any]:
 
     `measured` decisions came in the measured seconds; `rate_kept` is payments per second on the input topic meanwhile,
     and `backlog` the payments behind the newest decided one when they began. `first_output_s` is from the start of the
-    filter to its first output. `distribution` has the number of decisions for each latency in whole milliseconds.
+    filter to its first output. `features` is None where the rules that ran have none, `detection` where nothing was
+    labelled. `distribution` has the number of decisions for each latency in whole milliseconds.
     """
     mode = next(mode for name, mode in MODES.items() if name == result.mode)
-    one = result.measured
+    one, features = result.measured, result.features
     return {
         "engine_guarantee": mode.engine_guarantee,
         "delivery_guarantee": mode.delivery_guarantee,
@@ -69,6 +74,8 @@ def figures(result: ModeResult) -> dict[str, Any]:
         "flagged": result.flagged,
         **asdict(result.audit),
         "rejected": result.rejected,
+        "features": features and {"decisions": features.decisions, "differing": features.differing},
+        "detection": plain(result.detection),
         "rate_kept": one.kept_rate if one else None,
         "backlog": one.backlog if one else None,
         "first_output_s": result.start.first_decision_s,

@@ -19,11 +19,15 @@ from lab.bench.start import Start
 from lab.demo.live import Announce, ModeStatus, open_view
 from lab.demo.report import DemoReport
 from lab.demo.result import ModeResult
+from lab.demo.rules import describe_skipped, with_velocity
 from lab.demo.watch import watched
 from lab.harness.embedded_stack import EmbeddedStack, embedded_stack, task_slots
 from lab.harness.machine import describe_machine
 from lab.harness.outcome import Audited
 from lab.harness.processes import leave, stop_signals
+
+#: What the report tells of the plan, besides the rate and the seconds.
+_TOLD = ("partitions", "flagged_share", "malformed_share", "fraud_share", "seed")
 
 
 def demo_plan(**arguments: Any) -> BenchPlan:
@@ -47,12 +51,15 @@ def run_demo(plan: BenchPlan, settings: Settings, console: Console) -> DemoRepor
         SystemExit: SIGTERM or SIGHUP, with the exit code that a shell gives for them (143, 129).
     """
     began = time.monotonic()
+    settings = with_velocity(settings)
     say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
     slots = task_slots(plan.partitions)
     with stop_signals(leave), embedded_stack("demo", settings, say, slots=slots, console=console) as stack:
         versions = stack.versions
         named = ", ".join(f"{name} {versions[name.lower()]}" for name in ("Kafka", "Spark", "Java"))
         say(f"{named}; broker at {stack.settings.kafka_bootstrap_servers}, logs in {stack.workspace.logs}")
+        if skipped := describe_skipped(plan, settings):
+            say(skipped)
         report = DemoReport(
             plan=plan,
             results=list(_run_modes(stack, plan, console)),
@@ -78,15 +85,23 @@ def _run_modes(stack: EmbeddedStack, plan: BenchPlan, console: Console) -> Itera
 
 
 def _run_mode(stack: EmbeddedStack, plan: BenchPlan, status: ModeStatus, announce: Announce) -> ModeResult:
-    start = Start(stack, plan, status.mode, 1, watch=partial(watched, status, announce))
+    own = stack.with_settings({"mode": status.mode})
+    start = Start(own, plan, status.mode, 1, watch=partial(watched, status, announce))
     result = ModeResult(start.run())
     if result.start.error is not None:
         return result
     try:
-        found = audit(start.settings)
+        found = audit(start.settings, labels=plan.fraud_share > 0)
     except FraudFilterError as error:
         return replace(result, start=replace(result.start, error=str(error)))
-    return replace(result, audit=Audited.of(found), flagged=found.written, rejected=found.rejected)
+    return replace(
+        result,
+        audit=Audited.of(found),
+        flagged=found.written,
+        rejected=found.rejected,
+        features=found.features,
+        detection=found.detection,
+    )
 
 
 def _describe_settings(plan: BenchPlan, settings: Settings) -> dict[str, str | int | float]:
@@ -94,6 +109,7 @@ def _describe_settings(plan: BenchPlan, settings: Settings) -> dict[str, str | i
         "rate": plan.rates[0],
         "seconds": plan.seconds,
         "warmup_s": plan.settle_s,
-        **{name: getattr(plan, name) for name in ("partitions", "flagged_share", "malformed_share", "seed")},
+        **{name: getattr(plan, name) for name in _TOLD},
+        "rules": settings.rules.name,
     }
     return planned | {knob: getattr(settings, knob) for knob in ("spark_master", *KNOBS)}

@@ -25,7 +25,7 @@ from lab.harness.own_env import free_ports
 from lab.harness.processes import Child
 
 #: Settings by which the audit decides what is expected.
-_DECIDES = ("rules", "payment_schema", "max_record_bytes")
+_DECIDES = ("rules", "payment_schema", "record_format", "max_record_bytes", "velocity_payments")
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
+from fraud_filter.compose.stack import FILTER
 from lab.faults.effect import Effect
 from lab.faults.outages import OUTAGE_S
-from lab.faults.stage import FILTER, KEEPER, Stage
+from lab.harness.compose_stack import KEEPER, ComposeStack
 
 _VOLUME = "/var/lib/fraud-filter"
 _LOGS = f"{_VOLUME}/checkpoint"
@@ -22,7 +23,7 @@ _OVERWRITE = f"""{_NEWEST} && size=$(wc -c <"$newest") && half=$(head -c $((size
 _DELETE = f'{_NEWEST} && rm "$newest" && echo "$newest"'
 
 
-def fill_disk(stage: Stage) -> Effect:
+def fill_disk(stage: ComposeStack) -> Effect:
     """Fills the checkpoint's file system, keeps it full for a while, and frees it."""
     until = time.monotonic() + OUTAGE_S
     try:
@@ -34,17 +35,17 @@ def fill_disk(stage: Stage) -> Effect:
     return Effect()
 
 
-def corrupt_offsets(stage: Stage) -> Effect:
+def corrupt_offsets(stage: ComposeStack) -> Effect:
     """Kills the filter, overwrites the newest entry of the offset log, and starts the filter."""
     return _while_killed(stage, _OVERWRITE, "offsets")
 
 
-def delete_commit(stage: Stage) -> Effect:
+def delete_commit(stage: ComposeStack) -> Effect:
     """Kills the filter, deletes the newest entry of the commit log, and starts the filter."""
     return _while_killed(stage, _DELETE, "commits")
 
 
-def _while_killed(stage: Stage, script: str, log: str) -> Effect:
+def _while_killed(stage: ComposeStack, script: str, log: str) -> Effect:
     container = stage.container(FILTER)
     container.kill()
     try:

@@ -13,12 +13,13 @@ from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[att
 
 from fraud_filter.audit.ledger import Finding
 from fraud_filter.audit.run import audit
+from fraud_filter.compose.stack import FILTER
 from fraud_filter.compose.waiting import start
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.client import librdkafka_config
-from fraud_filter.kafka.offsets import describe_error
+from fraud_filter.kafka.refusals import describe_error
 from lab.faults.effect import Effect
-from lab.faults.stage import FILTER, Stage
+from lab.harness.compose_stack import ComposeStack
 
 GENERATOR = "generator"
 _GO_ON_WITHOUT = "FRAUD_FAIL_ON_DATA_LOSS"
@@ -31,7 +32,7 @@ _UNREAD_S = 6.0
 _STARTED_S = 300.0
 _SENDER_LOOKS_S = 30.0
 _LOOK_S = 0.5
-#: As `supervisor/losses.py` tells them.
+#: As `supervisor/resume/losses.py` tells them.
 _RANGE = re.compile(r"partition (\d+) offsets (\d+) to (\d+)")
 #: More findings than an audit can have here.
 _ALL = 10_000_000
@@ -39,7 +40,7 @@ _ALL = 10_000_000
 Span = tuple[int, int, int]
 
 
-def add_partition(stage: Stage) -> Effect:
+def add_partition(stage: ComposeStack) -> Effect:
     """Gives the input topic one more partition; recovery counts from the first payment in it."""
     before = stage.ends()
     _run_admin(stage, lambda admin, topic: admin.create_partitions([NewPartitions(topic, len(before) + 1)]))
@@ -51,7 +52,7 @@ def add_partition(stage: Stage) -> Effect:
     return Effect(notes=(f"{len(before)} partitions became {len(before) + 1}",))
 
 
-def remove_unread(stage: Stage) -> Effect:
+def remove_unread(stage: ComposeStack) -> Effect:
     """Kills the filter, lets payments pile up, removes a part of them as retention would, and starts the filter.
 
     The filter must refuse to go on, by name of the offsets; with FRAUD_FAIL_ON_DATA_LOSS=false it must go on, and its
@@ -92,7 +93,7 @@ def remove_unread(stage: Stage) -> Effect:
     )
 
 
-def jump_clock(stage: Stage) -> Effect:
+def jump_clock(stage: ComposeStack) -> Effect:
     """Lets the sender of the payments go on with a clock that is far ahead, then behind, then right again.
 
     Each is a start of the sender; recovery counts from the last.
@@ -121,7 +122,7 @@ def outside(findings: Iterable[Finding], reported: Iterable[Span]) -> list[Findi
     ]
 
 
-def _restart(stage: Stage, go_on: str) -> float:
+def _restart(stage: ComposeStack, go_on: str) -> float:
     """Gives the filter the setting; returns the moment of its start."""
     stage.stack.change(_GO_ON_WITHOUT, go_on)
     began = time.monotonic()
@@ -129,14 +130,14 @@ def _restart(stage: Stage, go_on: str) -> float:
     return began
 
 
-def _run_generator(stage: Stage, offset: str) -> None:
+def _run_generator(stage: ComposeStack, offset: str) -> None:
     stage.stack.change(_CLOCK, offset)
     done = stage.stack.compose("up", "--detach", "--no-build", "--no-deps", GENERATOR, timeout_s=_STARTED_S)
     if done.returncode:
         raise FraudFilterError(f"the generator did not start: {done.stdout.strip()}")
 
 
-def _await_log(stage: Stage, since: float, sign: str) -> str:
+def _await_log(stage: ComposeStack, since: float, sign: str) -> str:
     """The newest line of the filter's log since then that has the sign."""
     deadline = time.monotonic() + _STARTED_S
     while time.monotonic() < deadline:
@@ -148,7 +149,7 @@ def _await_log(stage: Stage, since: float, sign: str) -> str:
     raise FraudFilterError(f"the filter did not log {sign!r} within {_STARTED_S:g} s")
 
 
-def _run_admin(stage: Stage, act: Callable[[AdminClient, str], Mapping[Any, Future[Any]]]) -> None:
+def _run_admin(stage: ComposeStack, act: Callable[[AdminClient, str], Mapping[Any, Future[Any]]]) -> None:
     admin = AdminClient(librdkafka_config(stage.settings))
     try:
         for answer in act(admin, stage.settings.input_topic).values():

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 
 from lab.faults.effect import Effect
-from lab.faults.stage import BROKER, WORKER, Stage
+from lab.harness.compose_stack import BROKER, WORKER, ComposeStack
 
 OUTAGE_S = 20.0
 #: By which the worker reaches the broker, and nothing else that it needs.
 _NETWORK = "kafka"
 
 
-def stop_broker(stage: Stage) -> Effect:
+def stop_broker(stage: ComposeStack) -> Effect:
     """Kills the broker and starts it again; its own start is a part of the recovery."""
     broker = stage.container(BROKER)
     broker.kill()
@@ -24,7 +24,7 @@ def stop_broker(stage: Stage) -> Effect:
     return effect
 
 
-def pause_broker(stage: Stage) -> Effect:
+def pause_broker(stage: ComposeStack) -> Effect:
     """Freezes the broker: connections stay open, and nothing answers."""
     broker = stage.container(BROKER)
     broker.pause()
@@ -35,7 +35,7 @@ def pause_broker(stage: Stage) -> Effect:
     return Effect()
 
 
-def cut_network(stage: Stage) -> Effect:
+def cut_network(stage: ComposeStack) -> Effect:
     """Takes the worker off the network by which it reaches the broker; driver and master stay in reach."""
     worker = stage.container(WORKER)
     network = stage.stack.client.networks.get(f"{stage.stack.name}_{_NETWORK}")

@@ -16,8 +16,9 @@ from fraud_filter.text.tables import markdown, shown
 from lab.harness.outcome import NOT_AUDITED, Audited, to_plain
 
 #: What is told apart in a file of results.
-FIELDS = ("fault", "mode")
-_COLUMNS = (*FIELDS, "lost", "duplicated", "recovery, s", "seen as")
+FIELDS = ("fault", "mode", "standby")
+_FIGURES = ("lost", "duplicated", "recovery, s")
+_COLUMNS = (*FIELDS[:2], *_FIGURES, *(f"{name}, with a standby" for name in _FIGURES), "seen as")
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Outcome:
 
     `audit`: of it alone; payments that were removed and that the filter has reported are not lost. `recovery_s`:
     seconds from the fault, or from the end of the outage, to fresh decisions, at most `limit_s` where that is promised;
-    None, and a reason in `error`, when they did not come. `seen_as`: what a user sees.
+    None, and a reason in `error`, when they did not come. `seen_as`: what a user sees. `standby`: one was there.
     """
 
     fault: str
@@ -36,6 +37,7 @@ class Outcome:
     limit_s: float | None = None
     seen_as: str = ""
     error: str = ""
+    standby: bool = False
 
     @property
     def ok(self) -> bool:
@@ -45,26 +47,36 @@ class Outcome:
 
 
 def write_outcomes(file: Path, found: Sequence[Outcome], *, add: bool) -> list[dict[str, Any]]:
-    """Writes the results; with `add`, those of other faults and modes that the file holds stay in it."""
+    """Writes the results; with `add`, those about something else that the file holds stay in it."""
     return write_items(file, [to_plain(outcome) for outcome in found], FIELDS, add=add)
 
 
 def result_table(found: Sequence[Outcome]) -> Table:
     """A line a fault and mode."""
-    table = Table(*FIELDS, "lost", "duplicated", "unexpected", *_COLUMNS[-2:], title="Faults")
+    table = Table(*FIELDS, "lost", "duplicated", "unexpected", "recovery, s", "seen as", title="Faults")
     for one in found:
         figures = (shown(figure) for figure in (*vars(one.audit).values(), one.recovery_s))
         told = f"{one.error}; {one.seen_as}" if one.error else one.seen_as
         # A text: errors have brackets, which are marks to rich otherwise.
-        table.add_row(one.fault, one.mode, *figures, Text(told), style="" if one.ok else "bold red")
+        sides = (one.fault, one.mode, "yes" if one.standby else "no")
+        table.add_row(*sides, *figures, Text(told), style="" if one.ok else "bold red")
     return table
 
 
 def markdown_table(items: Sequence[Mapping[str, Any]], order: Sequence[str]) -> str:
-    """The same for the documentation, of the items of a file, in the order of the faults' names, then of the modes."""
+    """The same for the documentation, of the items of a file: a line a fault and mode, alone and with a standby.
+
+    In the order of the faults' names, then of the modes.
+    """
     rows, modes = [], get_args(ModeName)
-    for item in sorted(items, key=lambda item: (order.index(item["fault"]), modes.index(item["mode"]))):
-        figures = [shown(item[name]) for name in ("lost", "duplicated", "recovery_s")]
-        told = "; ".join(word for word in (item["error"], item["seen_as"]) if word) or "nothing"
-        rows.append([f"`{item['fault']}`", f"`{item['mode']}`", *figures, told])
+    found = {(item["fault"], item["mode"], item["standby"]): item for item in items}
+    kinds = sorted({kind[:2] for kind in found}, key=lambda kind: (order.index(kind[0]), modes.index(kind[1])))
+    for fault, mode in kinds:
+        sides = [found.get((fault, mode, standby)) for standby in (False, True)]
+        figures = [
+            shown(side[name] if side else None) for side in sides for name in ("lost", "duplicated", "recovery_s")
+        ]
+        told = [side and ("; ".join(filter(None, (side["error"], side["seen_as"]))) or "nothing") for side in sides]
+        words = [f"{head}{word}" for head, word in zip(("", "with a standby: "), told, strict=True) if word]
+        rows.append([f"`{fault}`", f"`{mode}`", *figures, "; ".join(words)])
     return markdown(_COLUMNS, rows)

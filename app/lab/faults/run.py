@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
-from fraud_filter.compose.switching import switch
+from fraud_filter.compose.moving.switching import switch
 from fraud_filter.compose.waiting import start
 from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError
@@ -16,8 +16,8 @@ from fraud_filter.kafka.input_topic import has_passed
 from lab.faults.catalogue import Fault
 from lab.faults.effect import Effect
 from lab.faults.result import Outcome
-from lab.faults.stage import Offsets, Stage
 from lab.faults.witness import Witness
+from lab.harness.compose_stack import ComposeStack, Offsets
 from lab.harness.outcome import Audited
 
 #: Deadlines in seconds.
@@ -40,7 +40,7 @@ _RECORDS_LOST = "FraudFilterRecordsLost"
 class Run:
     """Faults on one stage."""
 
-    def __init__(self, stage: Stage, seconds: float) -> None:
+    def __init__(self, stage: ComposeStack, seconds: float) -> None:
         """`seconds`: under load before each fault."""
         self._stage = stage
         self._seconds = seconds
@@ -60,7 +60,7 @@ class Run:
                 outcome = self.put_in(fault, mode)
                 self._stage.say(describe(outcome))
                 if not outcome.ok:
-                    self._stage.keep_logs(f"{mode}-{fault.name}")
+                    self._stage.keep_logs(f"{mode}-{fault.name}{'-standby' if outcome.standby else ''}")
                 yield outcome
 
     def steady(self) -> None:
@@ -87,7 +87,7 @@ class Run:
         self._floor |= stage.committed()
         first = {number: self._floor.get(number, 0) for number in stage.ends()}
         before = audit(stage.settings, start=first, end=stage.ends())
-        outcome = Outcome(fault.name, mode, limit_s=fault.limit_s)
+        outcome = Outcome(fault.name, mode, limit_s=fault.limit_s, standby=stage.stack.has_standby)
         notes: tuple[str, ...] = ()
         stage.probe.lap()
         with Witness(stage) as witness:
@@ -148,7 +148,7 @@ class Run:
 
 def describe(one: Outcome) -> str:
     """An outcome in a line."""
-    head = f"{one.mode}: {one.fault}: "
+    head = f"{one.mode}: {one.fault}{' with a standby' if one.standby else ''}: "
     if one.error:
         return head + one.error
     counts = f"{one.audit.lost} lost, {one.audit.duplicated} duplicated"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Mapping
+from typing import Self
 
 from docker.errors import DockerException
-from typing_extensions import Self
 
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.report.prometheus import Prometheus
-from lab.faults.stage import FILTER, Stage
+from lab.harness.compose_stack import ComposeStack
 from lab.harness.periodic import Periodic
 
 _RESTARTS = "fraud_filter_restarts_total"
@@ -22,7 +22,7 @@ _ANSWER_S = 3.0
 _OF_ALL_FAULTS = {"FraudFilterRestartLoop", "FraudFilterLatencyObjectiveMissed"}
 #: Events that tell of trouble, and the field that says which.
 _EVENT = re.compile(
-    r"event=(restarting|unhealthy|waiting_for_slots|data_lost|checkpoint_repaired|java_killed|stop_forced)\b"
+    r"event=(taking_over|restarting|unhealthy|waiting_for_slots|data_lost|checkpoint_repaired|java_killed|stop_forced)\b"
     r"(?:.*?\b(reason=[a-z-]+|records=\d+))?"
 )
 #: The last word of a filter that ends.
@@ -32,7 +32,7 @@ _LAST_WORD = re.compile(r"^fraud-filter: (.{1,60})")
 class Witness(Periodic):
     """Looks at alerts from entering to leaving; the rest is asked for at the end."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: ComposeStack) -> None:
         super().__init__("alerts", _LOOK_S)
         self._stage = stage
         self._prometheus = Prometheus(f"http://127.0.0.1:{stage.stack.value('PROMETHEUS_PORT')}", _ANSWER_S)
@@ -42,8 +42,7 @@ class Witness(Periodic):
         self._since = time.time()
         self._known = self._firing()
         self._before = _started(self._stage)
-        self._restarts = self._stage.metric(_RESTARTS, "reason")
-        self._lost = self._stage.metric(_LOST, "query")
+        self._counted = self._counters()
         return super().__enter__()
 
     def told(self, notes: Iterable[str] = ()) -> str:
@@ -51,18 +50,26 @@ class Witness(Periodic):
         stage = self._stage
         after = _started(stage)
         restarted = [service for service, began in after.items() if began != self._before.get(service, began)]
-        log = stage.container(FILTER).logs(since=self._since).decode(errors="replace")
-        is_new = FILTER in restarted
-        return "; ".join(
-            [
-                *(f"container {service} restarts" for service in restarted),
-                *notable(log),
-                *grown(_RESTARTS, "reason", {} if is_new else self._restarts, stage.metric(_RESTARTS, "reason")),
-                *grown(_LOST, "query", {} if is_new else self._lost, stage.metric(_LOST, "query")),
-                *(f"alert {name}" for name in self._alerts),
-                *notes,
-            ]
+        logs = (stage.container(service).logs(since=self._since) for service in stage.filters)
+        counted = self._counters()
+        added = (
+            grown(name, label, {} if service in restarted else self._counted[service, name, label], figures)
+            for (service, name, label), figures in counted.items()
         )
+        told = [
+            *(f"container {service} restarts" for service in restarted),
+            *(event for log in logs for event in notable(log.decode(errors="replace"))),
+            *(text for texts in added for text in texts),
+            *(f"alert {name}" for name in self._alerts),
+            *notes,
+        ]
+        return "; ".join(dict.fromkeys(told))
+
+    def _counters(self) -> dict[tuple[str, str, str], dict[str, float]]:
+        """By filter, metric and label."""
+        stage = self._stage
+        wanted = ((service, *of) for service in stage.filters for of in ((_RESTARTS, "reason"), (_LOST, "query")))
+        return {(service, name, label): stage.metric(name, label, service) for service, name, label in wanted}
 
     def await_alert(self, name: str, timeout_s: float) -> None:
         """Waits until the alert has fired.
@@ -106,7 +113,7 @@ def grown(name: str, label: str, before: Mapping[str, float], after: Mapping[str
     return [f'{name}{{{label}="{value}"}} +{count:g}' for value, count in added.items() if count > 0]
 
 
-def _started(stage: Stage) -> dict[str, str]:
+def _started(stage: ComposeStack) -> dict[str, str]:
     """When each container of the stack was started, by service."""
     try:
         return {

@@ -11,7 +11,9 @@ from typing import Any
 from rich.console import Console
 
 from fraud_filter.config import Settings
+from fraud_filter.kafka.input_topic import InputTopic
 from fraud_filter.kafka.topics import create_topics
+from fraud_filter.probe.probe import Probe
 from lab.harness.broker import Broker
 from lab.harness.machine import describe_versions, java_version, kafka_version
 from lab.harness.processes import Child
@@ -35,6 +37,17 @@ class EmbeddedStack:
     def with_settings(self, changes: Mapping[str, Any]) -> EmbeddedStack:
         """The same stack for programs with some settings changed."""
         return replace(self, settings=self.settings.model_copy(update=changes))
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The stack under load, and for how many `seconds` a filter works before something is done to it."""
+
+    stack: EmbeddedStack
+    probe: Probe
+    topic: InputTopic
+    generator: Child
+    seconds: float
 
 
 @contextmanager

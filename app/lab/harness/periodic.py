@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-
-from typing_extensions import Self
+from typing import Self
 
 
 class Periodic(ABC):

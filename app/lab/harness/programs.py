@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 from pydantic import SecretStr
 
@@ -33,7 +34,15 @@ def verb(name: str) -> list[str]:
 
 
 def filter_program(
-    stack: EmbeddedStack, mode: ModeName, start: Mapping[int, int], *, checkpoint: str, log: str
+    stack: EmbeddedStack,
+    mode: ModeName,
+    start: Mapping[int, int],
+    *,
+    checkpoint: str,
+    log: str,
+    standby: bool = False,
+    handover: bool = False,
+    changes: Mapping[str, Any] | None = None,
 ) -> Child:
     """`fraud-filter run` in `mode`.
 
@@ -42,21 +51,31 @@ def filter_program(
         checkpoint: its name in the workspace, or below the settings' checkpoint where that is on no local disk; or its
             directory.
         log: name of the log file.
+        standby: it waits beside the one that works on the checkpoint.
+        handover: `fraud-filter handover` instead: it asks that one to end.
+        changes: settings that are not the stack's.
     """
     settings, workspace = stack.settings, stack.workspace
     own = settings.model_copy(
         update={
             "mode": mode,
-            "checkpoint": _location(settings, workspace, checkpoint),
+            "checkpoint": location(settings, workspace, checkpoint),
             "starting_offsets": json.dumps({settings.input_topic: {str(p): at for p, at in start.items()}}),
+            **(changes or {}),
         }
     )
     # What Spark keeps on disk goes where it is removed even when Spark has to be killed.
     env = {**environment(own), "JAVA_HOME": str(stack.java_home), "SPARK_LOCAL_DIRS": str(workspace.path / "spark")}
-    return Child(f"the filter in {mode} mode", verb("run"), log=workspace.logs / log, env=env)
+    name, argv = f"the filter in {mode} mode", verb("run")
+    if handover:
+        name, argv = f"the next filter in {mode} mode", verb("handover")
+    elif standby:
+        name, argv = f"the standby in {mode} mode", [*argv, "--standby"]
+    return Child(name, argv, log=workspace.logs / log, env=env)
 
 
-def _location(settings: Settings, workspace: Workspace, checkpoint: str) -> str:
+def location(settings: Settings, workspace: Workspace, checkpoint: str) -> str:
+    """Where the checkpoint of this name lies."""
     if settings.checkpoint_is_local:
         return str(workspace.path / checkpoint)
     return f"{settings.checkpoint.rstrip('/')}/{workspace.path.name}/{checkpoint}"
@@ -71,6 +90,7 @@ def generator_program(
     count: int | None = None,
     flagged_share: float | None = None,
     malformed_share: float | None = None,
+    fraud_share: float | None = None,
     seed: int | None = None,
 ) -> Child:
     """`fraud-filter generate`: `rate` payments/s for at most `seconds` seconds, or `count`; shares are parts of 1."""
@@ -80,6 +100,7 @@ def generator_program(
         "--count": count,
         "--flagged-share": flagged_share,
         "--malformed-share": malformed_share,
+        "--fraud-share": fraud_share,
         "--seed": seed,
     }
     given = {name: value for name, value in options.items() if value is not None}

@@ -55,8 +55,8 @@ class Sampler(Periodic):
         """Processor time that a hypervisor gave to other guests between two times (seconds since 1970).
 
         Returns:
-            its share of what was wanted here, used or not to be had (`steal`, proc_stat(5)), a part of 1; None:
-            unknown.
+            processor time that a hypervisor withheld (`steal`, proc_stat(5)), divided by the sum of that and the time
+            used here; None: unknown.
         """
         seen = self._machine
         if len(seen.times) < 2:

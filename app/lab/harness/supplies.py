@@ -25,7 +25,7 @@ def get_supplies(say: Say, console: Console | None = None) -> Supplies:
 
     Raises:
         FraudFilterError: a jar can't be fetched, or is not the one that was locked.
-        UsageError: there is no Java and none to be had.
+        UsageError: there is no Java and none can be downloaded.
     """
     java_home = require_java(say)
     jars = resolve_jars(KAFKA_LOCK, console=console)

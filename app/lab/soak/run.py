@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fraud_filter.audit.run import audit
-from fraud_filter.compose.switching import switch
+from fraud_filter.compose.moving.switching import switch
 from fraud_filter.config import ModeName
 from lab.faults.catalogue import FAULTS
 from lab.faults.result import Outcome
 from lab.faults.run import Run, describe
-from lab.faults.stage import Stage
+from lab.harness.compose_stack import ComposeStack
 from lab.soak.result import Soak
 from lab.soak.samples import Sampler
 from lab.soak.schedule import Due, draw
@@ -23,7 +23,7 @@ _DRAIN_S = 240.0
 _SETTLE_S = 2.0
 
 
-def soak(stage: Stage, modes: Sequence[ModeName], *, minutes: float, seed: int, rate: float) -> Soak:
+def soak(stage: ComposeStack, modes: Sequence[ModeName], *, minutes: float, seed: int, rate: float) -> Soak:
     """Lets the stage run for `minutes`, in each mode for an equal share of them.
 
     Raises:

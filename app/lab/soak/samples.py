@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from docker.errors import DockerException
 
+from fraud_filter.compose.stack import FILTER
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.report.prometheus import Prometheus
-from lab.faults.stage import BROKER, FILTER, MASTER, WORKER, Stage
+from lab.harness.compose_stack import BROKER, MASTER, WORKER, ComposeStack
 from lab.harness.periodic import Periodic
 
 _log = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ class Sample:
 class Sampler(Periodic):
     """Takes a sample every 10 seconds."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: ComposeStack) -> None:
         super().__init__("samples", _PERIOD_S)
         self._stage = stage
         self._prometheus = Prometheus(f"http://127.0.0.1:{stage.stack.value('PROMETHEUS_PORT')}", _ANSWER_S)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import psutil
 
@@ -22,33 +24,81 @@ class FilterRun:
     """`fraud-filter run` as a child process."""
 
     def __init__(
-        self, stack: EmbeddedStack, mode: ModeName, start: Mapping[int, int], *, checkpoint: str, log: str
+        self,
+        stack: EmbeddedStack,
+        mode: ModeName,
+        start: Mapping[int, int],
+        *,
+        checkpoint: str,
+        log: str,
+        standby: bool = False,
+        handover: bool = False,
+        changes: Mapping[str, Any] | None = None,
     ) -> None:
-        """`start`: input offsets, for an empty checkpoint; `checkpoint`: its directory's name; `log`: the log's."""
+        """`start`: input offsets, for an empty checkpoint; `checkpoint`: its directory's name; `log`: the log's.
+
+        `standby`: it waits for another one's end; `handover`: it asks for that; `changes`: settings of its own.
+        """
         self._timeout_s = stack.settings.stop_timeout_s + _MARGIN_S
         self.mode = mode
-        self.child = filter_program(stack, mode, start, checkpoint=checkpoint, log=log)
+        #: When a kill, or a hang, had stopped all of it, or when it thawed, in seconds since 1970.
+        self.killed_at: float | None = None
+        self.child = filter_program(
+            stack, mode, start, checkpoint=checkpoint, log=log, standby=standby, handover=handover, changes=changes
+        )
 
     def stop(self, kind: StopKind) -> int | None:
         """Stops it by SIGTERM, or kills all its processes at one moment; returns the exit code."""
         if kind == "kill" and self.child.pid and self.child.is_alive:
-            family = [psutil.Process(self.child.pid)]
-            family += family[0].children(recursive=True)  # Java has a session of its own
-            for act in ("suspend", "kill"):  # none sees the others die
-                for process in family:
-                    with suppress(psutil.NoSuchProcess):
-                        getattr(process, act)()
+            family = self._family()
+            _each(family, "suspend")  # none sees the others die
+            self.killed_at = time.time()
+            _each(family, "kill")
         return self.child.stop(self._timeout_s)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Within it all its processes stand still (SIGSTOP); what they then go on with counts from the end."""
+        family = self._family()
+        _each(family, "suspend")
+        try:
+            yield
+        finally:
+            self.killed_at = time.time()
+            _each(family, "resume")
+
+    def hang_java(self) -> None:
+        """Stops Spark's Java process (SIGSTOP), as one that hangs; the supervisor goes on."""
+        for process in self._javas():
+            process.suspend()
+        self.killed_at = time.time()
 
     def kill_java(self) -> None:
         """Kills Spark's Java process alone, without warning; the supervisor stays."""
+        for process in self._javas():
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    def _family(self) -> list[psutil.Process]:
+        own = psutil.Process(self.child.pid)
+        return [own, *own.children(recursive=True)]  # Java has a session of its own
+
+    def _javas(self) -> list[psutil.Process]:
+        found = []
         for process in psutil.Process(self.child.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):
                 if process.name() == "java":
-                    process.kill()
+                    found.append(process)
+        return found
 
     @property
     def how(self) -> str:
         """What was done to the checkpoint before the start."""
         repairs = [match[1] for line in self.child.tail(500) if (match := _REPAIRED.search(line))]
         return "repaired: " + "; ".join(repairs) if repairs else "as it is"
+
+
+def _each(family: list[psutil.Process], act: str) -> None:
+    for process in family:
+        with suppress(psutil.NoSuchProcess):
+            getattr(process, act)()

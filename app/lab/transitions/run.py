@@ -5,16 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
 from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.kafka.input_topic import InputTopic
-from fraud_filter.probe.probe import Probe
 from lab.harness.drain import drain
-from lab.harness.embedded_stack import EmbeddedStack
+from lab.harness.embedded_stack import Scene
 from lab.harness.outcome import Audited
 from lab.harness.processes import Child
 from lab.harness.waiting import let_pass, wait_until
@@ -26,17 +24,6 @@ from lab.transitions.route import Change
 _START_S = 240
 _DRAIN_S = 90
 _SETTLE_S = 1.0
-
-
-@dataclass(frozen=True)
-class Scene:
-    """What all changes share: the stack under load, and for how many `seconds` each mode runs."""
-
-    stack: EmbeddedStack
-    probe: Probe
-    topic: InputTopic
-    generator: Child
-    seconds: float
 
 
 class Leg:

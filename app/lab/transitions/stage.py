@@ -5,12 +5,12 @@ from __future__ import annotations
 from fraud_filter.config import Settings
 from fraud_filter.kafka.input_topic import open_input
 from fraud_filter.probe.probe import Probe
-from lab.harness.embedded_stack import Say, embedded_stack
+from lab.harness.embedded_stack import Say, Scene, embedded_stack
 from lab.harness.processes import stop_signals
 from lab.harness.programs import generator_program
 from lab.transitions.result import StopKind, Transition
 from lab.transitions.route import Change
-from lab.transitions.run import Scene, run_changes
+from lab.transitions.run import run_changes
 
 _PARTITIONS = 2
 #: One task slot a partition permanently, and some for the micro-batch modes.

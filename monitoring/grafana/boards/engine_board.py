@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parts import CHOSEN, GREEN, HEIGHT, RED, Content, ask, board, lines, number, per_second, row
+from parts import CHOSEN, GREEN, HEIGHT, RED, Content, ask, board, increase, lines, number, per_second, row, spread
 
 _PHASE = "fraud_filter_phase_duration_seconds"
 
@@ -17,6 +17,7 @@ _PHASES: Content = (
         "phases-of-a-batch",
         ask(f'{_PHASE}{{phase!="triggerExecution", {CHOSEN}}}', "{{phase}}, {{mode}}"),
         unit="s",
+        many=True,
         stacked=True,
     ),
     lines(
@@ -90,6 +91,71 @@ _COMMITS: Content = (
     ),
 )
 
+_VELOCITY: Content = (
+    row("State of the features"),
+    lines(
+        "Rows in the state",
+        "What features are computed from: one row for each key and period, as of the newest batch end. Empty without "
+        "features.",
+        "state-of-the-features",
+        ask(f"fraud_filter_velocity_keys{{{CHOSEN}}}", "{{mode}}"),
+        unit="short",
+    ),
+    lines(
+        "Memory and disk of the state",
+        "What the rows take on the executors, as Spark reports it at a batch end.",
+        "state-of-the-features",
+        ask(f"fraud_filter_velocity_memory_bytes{{{CHOSEN}}}", "{{mode}}, memory"),
+        ask(f"fraud_filter_velocity_disk_bytes{{{CHOSEN}}}", "{{mode}}, disk"),
+        unit="bytes",
+    ),
+    lines(
+        "Writing the state",
+        "Time to write the changes of the state at a batch end, over all tasks: the query pauses meanwhile.",
+        "state-of-the-features",
+        ask(f"fraud_filter_velocity_commit_seconds{{{CHOSEN}}}", "{{mode}}"),
+        unit="s",
+    ),
+    lines(
+        "Windows that may be cut short",
+        "Windows in flagged payments that hold as many payments as the state keeps of a key (velocity_payments), by "
+        "feature; of payments that are not flagged nothing is written. Told by the probe.",
+        "state-of-the-features",
+        increase("fraud_filter_truncated_windows_total", "{{mode}}, {{feature}}", by="mode, feature"),
+        unit="short",
+    ),
+    lines(
+        "Late rows",
+        "Rows of payments that lay behind the watermark. These payments are not decided.",
+        "fraudfilterpaymentslate",
+        increase("fraud_filter_late_records_total", "{{mode}}"),
+        unit="short",
+    ),
+)
+
+_SCORES: Content = (
+    row("Scores of the model"),
+    spread(
+        "Scores of flagged payments",
+        "How many flagged payments have which score; of payments that are not flagged nothing is written. Told by the "
+        "probe.",
+        "scores-of-the-model",
+        f"sum by (le) (increase(fraud_filter_score_bucket{{{CHOSEN}}}[$__rate_interval]))",
+        unit="short",
+    ),
+    lines(
+        "Median score by model",
+        "The score that half of the flagged payments exceed, by the version of the model.",
+        "scores-of-the-model",
+        ask(
+            "histogram_quantile(0.5, sum by (le, mode, version)"
+            f" (rate(fraud_filter_score_bucket{{{CHOSEN}}}[$__rate_interval])))",
+            "{{mode}}, {{version}}",
+        ),
+        unit="short",
+    ),
+)
+
 _SLOTS: Content = (
     row("Task slots"),
     number(
@@ -106,7 +172,7 @@ _SLOTS: Content = (
         number(title, description, "task-slots-and-executors", expr, unit="none", height=HEIGHT)
         for title, description, expr in (
             ("Workers", "Workers that the Spark master knows as alive.", "spark_master_alive_workers"),
-            ("Waiting applications", "Applications that wait for cores.", "spark_master_waiting_applications"),
+            ("Waiting", "Applications that wait for cores.", "spark_master_waiting_applications"),
             ("Free cores", "Cores that the workers declare and nobody uses.", 'sum(spark_worker_cores{state="free"})'),
         )
     ),
@@ -140,6 +206,7 @@ _EXECUTORS: Content = (
         "task-slots-and-executors",
         per_second("fraud_filter_executor_tasks_total", "{{outcome}}, executor {{executor}}", by="executor, outcome"),
         unit="cps",
+        many=True,
     ),
     lines(
         "Jobs and stages of the driver",
@@ -164,9 +231,11 @@ _EXECUTORS: Content = (
 BOARD = board(
     "fraud-filter-engine",
     "Engine",
-    "Phases of a batch, commits and epochs, task slots, executors.",
+    "Phases of a batch, commits and epochs, the state of features, scores, task slots, executors.",
     *_PHASES,
     *_COMMITS,
+    *_VELOCITY,
+    *_SCORES,
     *_SLOTS,
     *_EXECUTORS,
 )

@@ -43,11 +43,18 @@ _KAFKA: Content = (
         height=HEIGHT,
     ),
     lines(
-        "Time of requests",
-        "From a request's arrival at the broker to the end of its answer. A fetch waits for records, so its time "
-        "is no fault.",
+        "Time of a Produce",
+        "From the arrival of a request that writes records to the end of its answer: a part of each latency.",
         "kafka",
-        ask("kafka_request_time_seconds", "{{request}} p{{percentile}}"),
+        ask('kafka_request_time_seconds{request="Produce"}', "p{{percentile}}"),
+        unit="s",
+    ),
+    lines(
+        "Time of a Fetch",
+        "From the arrival of a request that reads records to the end of its answer. It waits for records, so a long "
+        "time is no fault.",
+        "kafka",
+        ask('kafka_request_time_seconds{request="FetchConsumer"}', "p{{percentile}}"),
         unit="s",
     ),
     lines(
@@ -56,6 +63,7 @@ _KAFKA: Content = (
         "kafka",
         ask(f"sum by (topic) (rate(kafka_topic_records_in_total{{{_TOPICS}}}[$__rate_interval]))", "{{topic}}"),
         unit="cps",
+        many=True,
     ),
     lines(
         "Bytes",
@@ -71,6 +79,7 @@ _KAFKA: Content = (
         ask("sum by (request) (rate(kafka_requests_total[$__rate_interval]))", "{{request}}"),
         ask("sum by (request) (rate(kafka_failed_requests_total[$__rate_interval]))", "failed: {{request}}"),
         unit="reqps",
+        many=True,
     ),
     lines(
         "Size of the topics",
@@ -78,6 +87,7 @@ _KAFKA: Content = (
         "kafka",
         ask(f"sum by (topic) (kafka_log_size_bytes{{{_TOPICS}}})", "{{topic}}"),
         unit="bytes",
+        many=True,
     ),
 )
 
@@ -85,10 +95,11 @@ _JAVA: Content = (
     row("Java"),
     lines(
         "Heap in use",
-        "Of the broker, the Spark master, the workers and the driver. A saw is well; a floor that rises is a leak.",
+        "Of the broker, the Spark master, the workers and the driver. A saw-tooth is normal; a rising floor is a leak.",
         "memory-and-collections",
         ask('jvm_memory_used_bytes{area="heap"}', "{{job}} {{instance}}"),
         unit="bytes",
+        many=True,
     ),
     lines(
         "Heap of the executors",
@@ -96,6 +107,7 @@ _JAVA: Content = (
         "memory-and-collections",
         ask("fraud_filter_executor_peak_memory_bytes", "{{area}}, executor {{executor}}"),
         unit="bytes",
+        many=True,
     ),
     lines(
         "Time in collections",
@@ -104,6 +116,7 @@ _JAVA: Content = (
         ask("sum by (job) (rate(jvm_gc_collection_seconds_sum[$__rate_interval]))", "{{job}}"),
         ask("rate(fraud_filter_executor_gc_seconds_total[$__rate_interval])", "executor {{executor}}"),
         unit="percentunit",
+        many=True,
     ),
     lines(
         "Collections",
@@ -111,6 +124,7 @@ _JAVA: Content = (
         "memory-and-collections",
         ask("sum by (job, gc) (rate(jvm_gc_collection_seconds_count[$__rate_interval]))", "{{job}} {{gc}}"),
         unit="cps",
+        many=True,
     ),
 )
 
@@ -118,10 +132,16 @@ _PROCESSES: Content = (
     row("Processes"),
     lines(
         "CPU",
-        "Cores that each process uses; spark-driver is Java in the filter's container. Executors do not tell.",
+        "Cores that each process uses; spark-driver is Java in the filter's container. Executors are in the sum of "
+        "their worker's container.",
         "cpu",
         ask("rate(process_cpu_seconds_total[$__rate_interval])", "{{job}} {{instance}}"),
+        ask(
+            'spark_container_cpu_usage_ratio{job="spark-worker"} * spark_container_processors',
+            "executors and {{job}} {{instance}}",
+        ),
         unit="cores",
+        many=True,
     ),
     lines(
         "Resident memory",
@@ -129,13 +149,14 @@ _PROCESSES: Content = (
         "memory-and-collections",
         ask("process_resident_memory_bytes", "{{job}} {{instance}}"),
         unit="bytes",
+        many=True,
     ),
     states(
         "Scrape targets",
         "Which of the programs answered Prometheus when.",
         "fraudfiltertargetdown",
         ask("up", "{{job}} {{instance}}"),
-        words=("down", "up"),
+        words={0: ("down", RED), 1: ("up", GREEN)},
     ),
     lines(
         "Generator",

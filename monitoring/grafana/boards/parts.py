@@ -13,17 +13,24 @@ from grafana_foundation_sdk.models import common as common_model
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models import prometheus as prometheus_model
 
-#: The data source, as provisioning names it.
-SOURCE = model.DataSourceRef(type_val="prometheus", uid="prometheus")
+#: The data source: the one that is chosen at the top.
+SOURCE = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
 #: What the variables at the top choose.
 CHOSEN = 'mode=~"$mode", query=~"$query"'
-#: The latency objective, in seconds: 99 of 100 decisions are within it.
-OBJECTIVE_S = 0.02
 
-GREEN, YELLOW, RED = "green", "yellow", "red"
+GREEN, YELLOW, RED, GREY = "green", "yellow", "red", "#6e6e6e"
 _WIDTH, HEIGHT, _STAT_WIDTH, _STAT_HEIGHT = 12, 8, 3, 4
 
+#: Without it Grafana draws a number that is not there in the colour of the lowest level, which is mostly green.
+_NO_DATA = model.SpecialValueMap(
+    options=model.DashboardSpecialValueMapOptions(
+        match=model.SpecialValueMatch.NULL_AND_NAN, result=model.ValueMappingResult(text="No data", color=GREY)
+    )
+)
+
 Levels = dict[float, str]
+#: What stands for a value: its text and its colour.
+Words = dict[int, tuple[str, str]]
 Content = tuple[dashboard.Row | Builder[model.Panel], ...]
 
 
@@ -62,8 +69,8 @@ def number(
     panel.graph_mode(common_model.BigValueGraphMode.NONE)
     if legend:
         panel.text_mode(common_model.BigValueTextMode.VALUE_AND_NAME)
-    if levels:
-        panel.color_mode(common_model.BigValueColorMode.BACKGROUND)
+    panel.color_mode(common_model.BigValueColorMode.BACKGROUND if levels else common_model.BigValueColorMode.NONE)
+    panel.mappings([_NO_DATA])
     return panel.targets(_lettered([ask(expr, legend or title, instant=True)]))
 
 
@@ -81,15 +88,15 @@ def yes_or_no(
         title, description, section, expr, unit="short", legend=legend, levels={0: RED, 1: GREEN}, height=height
     )
     assert isinstance(panel, stat.Panel)  # noqa: S101 - for the type checker
-    return panel.mappings(_words(words))
+    return panel.mappings(_mappings({0: (words[0], RED), 1: (words[1], GREEN)}))
 
 
 def states(
-    title: str, description: str, section: str, *queries: prometheus.Dataquery, words: tuple[str, str]
+    title: str, description: str, section: str, *queries: prometheus.Dataquery, words: Words
 ) -> Builder[model.Panel]:
-    """When each series was 0 and when 1, as coloured bars over time."""
+    """When each series had which value, as coloured bars over time."""
     panel = statetimeline.Panel().title(title).description(description).datasource(SOURCE).links([_runbook(section)])
-    panel.unit("short").mappings(_words(words)).span(_WIDTH).height(HEIGHT).targets(_lettered(queries))
+    panel.unit("short").mappings(_mappings(words)).span(_WIDTH).height(HEIGHT).targets(_lettered(queries))
     panel.legend(common.VizLegendOptions().show_legend(False).display_mode(common_model.LegendDisplayMode.LIST))
     return panel.show_value(common_model.VisibilityMode.NEVER)
 
@@ -103,15 +110,19 @@ def lines(
     stacked: bool = False,
     objective: float | None = None,
     log: bool = False,
+    many: bool = False,
 ) -> Builder[model.Panel]:
-    """Values over time, with the newest and the highest in the legend; `objective` draws a red line."""
+    """Values over time, with the newest and the highest in the legend; `objective` draws a red line.
+
+    `many`: the legend is beside the plot, as there is room for three lines below it.
+    """
     panel = timeseries.Panel().title(title).description(description).datasource(SOURCE).links([_runbook(section)])
     panel.unit(unit).span(_WIDTH).height(HEIGHT).targets(_lettered(queries))
     panel.legend(
         common.VizLegendOptions()
         .show_legend(True)
         .display_mode(common_model.LegendDisplayMode.TABLE)
-        .placement(common_model.LegendPlacement.BOTTOM)
+        .placement(common_model.LegendPlacement.RIGHT if many else common_model.LegendPlacement.BOTTOM)
         .calcs(["lastNotNull", "max"])
     )
     panel.tooltip(common.VizTooltipOptions().mode(common_model.TooltipDisplayMode.MULTI))
@@ -156,18 +167,30 @@ class _Annotation(model.AnnotationQuery):
         return {**super().to_json(), **self.more}
 
 
+def _began_to_rule() -> str:
+    """Versions of the rules of a filter that is active, and was not so 15 s ago; not those of standbys."""
+
+    def ruling(before: str = "") -> str:
+        up = f"fraud_filter_up{{{CHOSEN}}}{before} == 1"
+        named = f"fraud_filter_rules_info{{{CHOSEN}}}{before}"
+        return f"count by (query, version) ({named} and on (instance, mode, query) {up})"
+
+    return f"{ruling()} unless {ruling(' offset 15s')}"
+
+
 def board(
     uid: str, title: str, description: str, *content: dashboard.Row | Builder[model.Panel]
 ) -> dashboard.Dashboard:
     """A dashboard of rows and panels, with what all share: variables, annotations and links to the others."""
     made = dashboard.Dashboard(title).uid(uid).description(description).tags(["fraud-filter"]).editable()
     made.tooltip(model.DashboardCursorSync.CROSSHAIR).refresh("5s").time("now-15m", "now").timezone("browser")
-    made.variables([_choice("query", "Query"), _choice("mode", "Mode"), _runbook_address()])
+    made.variables([_data_source(), _choice("query", "Query"), _choice("mode", "Mode"), _runbook_address()])
     known = f"count by (mode, query) (fraud_filter_up{{{CHOSEN}}}"
     made.annotation(_Mark("Mode", "{{query}} begins in {{mode}} mode", "blue", f"{known}) unless {known} offset 15s)"))
     again = f"fraud_filter_up{{{CHOSEN}}} == 1 and min_over_time(fraud_filter_up[15s]) == 0"
     counted = f"changes(fraud_filter_restarts_total{{{CHOSEN}}}[15s]) > 0"
     made.annotation(_Mark("Restart", "{{query}} restarted in {{mode}} mode", "orange", f"{again} or {counted}"))
+    made.annotation(_Mark("Rules", "{{query}} decides by rules {{version}}", "green", _began_to_rule()))
     made.link(
         dashboard.DashboardLink("Fraud filter")
         .type(model.DashboardLinkType.DASHBOARDS)
@@ -209,6 +232,12 @@ def _runbook_address() -> dashboard.TextBoxVariable:
     )
 
 
+def _data_source() -> dashboard.DatasourceVariable:
+    """At first the stack's own, by the identity that provisioning gives it; elsewhere Grafana takes another."""
+    variable = dashboard.DatasourceVariable("datasource").label("Data source").type("prometheus")
+    return variable.current(model.VariableOption(None, "Prometheus", "prometheus"))
+
+
 def _choice(label: str, text: str) -> dashboard.QueryVariable:
     asked = f"label_values(fraud_filter_up, {label})"
     variable = dashboard.QueryVariable(label).label(text).datasource(SOURCE).query({"query": asked, "refId": label})
@@ -216,11 +245,8 @@ def _choice(label: str, text: str) -> dashboard.QueryVariable:
     return variable.multi(True).include_all(True).all_value(".*").current(model.VariableOption(None, "All", "$__all"))
 
 
-def _words(words: tuple[str, str]) -> list[model.ValueMapping]:
-    results = {
-        str(value): model.ValueMappingResult(text=text, color=color)
-        for value, text, color in zip((0, 1), words, (RED, GREEN), strict=True)
-    }
+def _mappings(words: Words) -> list[model.ValueMapping]:
+    results = {str(value): model.ValueMappingResult(text=text, color=color) for value, (text, color) in words.items()}
     return [model.ValueMap(options=results)]
 
 

@@ -111,6 +111,34 @@ def test_without_any_decision_all_may_be_to_come(ledger: Books) -> None:
     assert (ledger.close(), ledger.undecided) == (4, 4)
 
 
+def test_features_are_compared_and_told_apart_from_other_fields() -> None:
+    schema = PaymentSchema((*SCHEMA.fields, Field("spent", "DOUBLE", False)))
+    ledger = Ledger(schema, {0: 10}, {0: 14}, 3, features=["spent"])
+    for offset, spent in ((10, 5.0), (11, 6.0), (12, 5.0)):
+        ledger.see_flagged(source(offset), b"k", (*FIELDS, spent), ("large",))
+    ledger.see_flagged(source(12), b"k", ("q", *FIELDS[1:], 5.0), ("large",))
+    for offset in (10, 11, 12):
+        ledger.expect(0, offset, AT_MS, b"k", b"{}", Decision(None, ("large",), (*FIELDS, 5.0)))
+    assert ledger.close() == 0
+    assert (ledger.compared, ledger.differing, ledger.unexpected) == (4, 1, 2)
+    assert ledger.examples["unexpected"][0].reason == "written with another spent than the record's"
+
+
+def test_payments_whose_features_no_one_can_tell_are_neither_lost_nor_unexpected() -> None:
+    ledger = Ledger(SCHEMA, {0: 10}, {0: 14}, 3, features=["amount"])
+    ledger.see_flagged(source(10), b"k", FIELDS, ("large",))
+    ledger.see_rejected(source(12, "malformed-json"), b"k", b"{}")
+    for offset in (10, 11, 12):
+        ledger.pass_over(0, offset)
+    assert ledger.close() == 0
+    assert (ledger.untold, ledger.written, ledger.compared) == (3, 1, 0)
+    assert _reasons_of(ledger) == ["rejected (malformed-json), but it is valid"]
+
+
+def _reasons_of(ledger: Ledger) -> list[str]:
+    return [finding.reason for finding in ledger.examples["unexpected"]]
+
+
 def test_copies_are_duplicates_and_no_fault(ledger: Books) -> None:
     _settle(ledger)
     ledger.see_flagged(source(10), b"k", FIELDS, ("large",))
@@ -126,7 +154,7 @@ def test_copies_are_duplicates_and_no_fault(ledger: Books) -> None:
     [
         (12, "flagged by large, but it matches no rule"),
         (13, "flagged by large, but it is not valid"),
-        (14, "flagged by large, but no payment has this offset"),
+        (14, "flagged by large, but no record has this offset"),
     ],
 )
 def test_flagged_without_cause(ledger: Books, offset: int, reason: str) -> None:
@@ -144,51 +172,11 @@ def test_rejected_without_cause(ledger: Books, offset: int) -> None:
     assert "rejected (wrong-type: amount), but" in _reasons(ledger, "unexpected")[0]
 
 
-def test_rejected_instead_of_flagged_is_lost_and_unexpected(ledger: Books) -> None:
-    ledger.see_rejected(source(10, "wrong-type"), b"k", b"{}")
-    assert ledger.close() == 4
-    assert ledger.unexpected == 1
-
-
-@pytest.mark.parametrize(
-    ("key", "fields", "rules", "reason"),
-    [
-        (b"k", FIELDS, ("night",), "flagged by night instead of large"),
-        (b"k", FIELDS, ("large", "night"), "flagged by large, night instead of large"),
-        (b"k", FIELDS, (), "flagged by no rule instead of large"),
-        (b"k", None, ("large",), "flagged with a value that is not a payment with rules"),
-        (b"other", FIELDS, ("large",), "written with another key than the payment's"),
-        (None, FIELDS, ("large",), "written with another key than the payment's"),
-        (b"k", ("p", 5.01, 1_000_500), ("large",), "written with another amount than the payment's"),
-        (b"k", ("x", -5.0, 1_000_500), ("large",), "written with another id, amount than the payment's"),
-        (b"k", ("p", 5.0, 2_000_500), ("large",), "written with another at than the payment's"),
-        (b"k", ("p", 5.0, None), ("large",), "written with another at than the payment's"),
-    ],
-)
-def test_flagged_with_other_content(
-    ledger: Books, key: bytes | None, fields: tuple[Any, ...] | None, rules: tuple[str, ...], reason: str
-) -> None:
-    ledger.see_flagged(source(10), key, fields, rules)
-    assert ledger.close() == 3  # offset 10 is there, if badly
-    assert ledger.unexpected == 1
-    assert _reasons(ledger, "unexpected") == [reason]
-
-
 def test_a_time_without_zone_is_written_in_milliseconds(ledger: Books) -> None:
     ledger.see_flagged(source(10), b"k", ("p", 5.0, 1_000_000), ("large",))
     ledger.see_flagged(source(11), b"k", ("p", 5.0, 1_001_000), ("large",))
     ledger.close()
     assert [finding.offset for finding in ledger.examples["unexpected"]] == [11]
-
-
-def test_rejected_with_other_bytes(ledger: Books) -> None:
-    ledger.see_rejected(source(13, "malformed-json"), b"k", b"ba")
-    ledger.see_rejected(source(13, "malformed-json"), b"", b"bad")
-    ledger.close()
-    assert _reasons(ledger, "unexpected") == [
-        "written with another value than the payment's",
-        "written with another key than the payment's",
-    ]
 
 
 def test_another_reason_for_a_rejection_is_no_fault(ledger: Books) -> None:
@@ -214,8 +202,8 @@ def test_numbers_that_python_hashes_alike_differ() -> None:
     books.see_flagged(source(0), None, (None, -1.0, None), ("r",))
     books.close()
     assert _reasons(books, "unexpected") == [
-        "written with another amount than the payment's",
-        "written with another id than the payment's",
+        "written with another amount than the record's",
+        "written with another id than the record's",
     ]
 
 
@@ -225,7 +213,7 @@ def test_a_decision_with_another_time_is_about_another_payment(ledger: Books, ti
     ledger.see_flagged(source(10, timestamp_ms=timestamp_ms), b"k", FIELDS, ("large",))
     ledger.see_rejected(source(13, "malformed-json", timestamp_ms=timestamp_ms), b"k", b"bad")
     assert (ledger.close(), ledger.unexpected, ledger.duplicated) == (0, 2, 0)
-    assert all(f"but the payment's is {AT_MS}" in reason for reason in _reasons(ledger, "unexpected"))
+    assert all(f"but the record's is {AT_MS}" in reason for reason in _reasons(ledger, "unexpected"))
 
 
 def test_a_payment_with_a_decision_of_another_time_alone_is_lost(ledger: Books) -> None:
@@ -420,7 +408,7 @@ def test_a_filter_that_may_lag_is_told_from_a_loss() -> None:
 def test_nothing_to_audit_is_said() -> None:
     text = _printed(_result(payments=0, end={0: 0}, expected=0, written=0, rejected=0, rejected_expected=0))
     assert text.splitlines() == [
-        "Nothing to audit: payments holds no payment at offsets 0: 0 to 0.",
+        "Nothing to audit: payments holds no record at offsets 0: 0 to 0.",
         "not audited as asked, for there is nothing; --allow-gap takes that (0.1 s)",
     ]
     assert "records that should not be there" in _printed(_result(payments=0, unexpected=1))

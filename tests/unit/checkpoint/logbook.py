@@ -1,4 +1,4 @@
-"""A checkpoint's files in memory, a query that writes them as Spark 4.2 does, and the places its engines start from.
+"""A checkpoint's files in memory, a query that writes them as Spark 4.3 does, and the places its engines start from.
 
 The rules are those of Spark's source: MicroBatchExecution.populateStartOffsets, its async counterpart, and
 ContinuousExecution.getStartOffsets. The tests in tests/embedded run the real engines.
@@ -90,20 +90,25 @@ def start_of(files: Files, mode: ModeName) -> int | None:
         raise CanNotStartError("the newest commit can't be read")
     if mode == "continuous":
         return None if committed is None else _end(contents, committed)
+    if mode == "real-time" and newest is not None:
+        if contents.offsets.readable(newest) is None:
+            raise CanNotStartError("the newest entry can't be read")
+        kept = [number for number in contents.offsets if committed is not None and number <= committed]
+        newest = max(kept, default=None)  # OffsetSeqLog.purgeAfter
     if newest is None:
         if contents.leftovers or committed is not None:
             raise CanNotStartError("the logs are not empty")
         return _offset(contents.initial[0]) if contents.initial else None
     end = _end(contents, newest)
     earlier = [number for number in contents.offsets if number < newest]
-    before = max(earlier, default=None) if mode == "async-progress" else newest - 1 if newest else None
+    before = max(earlier, default=None) if mode != "micro-batch" else newest - 1 if newest else None
     began = _end(contents, before) if before is not None else _offset(contents.initial[0]) if contents.initial else None
     found = contents.offsets.readable(newest)
     if found is None or not found.metadata:
         raise CanNotStartError("no metadata")
     if committed == newest:
         return end
-    if mode == "real-time" or (committed is not None and committed > newest):
+    if committed is not None and committed > newest:
         raise CanNotStartError("its entry is there already")
     return began
 
@@ -184,6 +189,7 @@ class Query:
 
     def _real_time(self) -> None:
         number = max(self._numbers("commits"), default=-1)
+        self._purge_after(number)
         while True:
             number, end = number + 1, self._more()
             self._write_to(end)
@@ -191,10 +197,14 @@ class Query:
             self._put(f"commits/{number}", COMMIT)
             self._at = end
 
+    def _purge_after(self, number: int) -> None:
+        for later in [other for other in self._numbers("offsets") if other > number]:
+            del self.files[f"offsets/{later}"]  # OffsetSeqLog.purgeAfter
+
     def _continuous(self) -> None:
         number = max(self._numbers("commits"), default=-1)
-        for later in [other for other in self._numbers("offsets") if other > number and number >= 0]:
-            del self.files[f"offsets/{later}"]  # OffsetSeqLog.purgeAfter
+        if number >= 0:
+            self._purge_after(number)
         waiting: list[tuple[int, int]] = []
         while True:
             number, self._at = number + 1, self._more()

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import pytest
 
 from fraud_filter import modes
-from fraud_filter.checkpoint.plan import Plan, UnrepairableError, Write, plan_repair, plan_skip
+from fraud_filter.checkpoint.plan import Plan, Remove, UnrepairableError, Write, plan_repair, plan_skip
 from fraud_filter.config import ModeName
 from logbook import (
     BEGIN,
@@ -75,15 +75,16 @@ def checkpoint(offsets: dict[int, int], commits: list[int], *, metadata: bool = 
     }
 
 
-def test_a_gap_of_async_progress_is_filled_for_micro_batch_and_real_time_only() -> None:
+def test_a_gap_of_async_progress_is_filled_for_micro_batch_only() -> None:
     files = checkpoint({0: 10, 3: 40, 7: 80}, [0, 3, 7])
-    for mode in ("micro-batch", "real-time"):
-        with pytest.raises(CanNotStartError, match="batch 6 doesn't exist"):
-            start_of(files, mode)
-        found = plan(files, mode)
-        assert paths(found) == ["write offsets/6"]
-        assert start_of(apply(files, found.steps), mode) == 80
-    assert plan(files, "async-progress").steps == plan(files, "continuous").steps == ()
+    with pytest.raises(CanNotStartError, match="batch 6 doesn't exist"):
+        start_of(files, "micro-batch")
+    found = plan(files, "micro-batch")
+    assert paths(found) == ["write offsets/6"]
+    assert start_of(apply(files, found.steps), "micro-batch") == 80
+    for mode in ("async-progress", "continuous", "real-time"):
+        assert plan(files, mode).steps == ()
+        assert start_of(files, mode) == 80
 
 
 def test_an_async_batch_that_is_not_committed_runs_again_from_the_committed_one() -> None:
@@ -91,7 +92,7 @@ def test_an_async_batch_that_is_not_committed_runs_again_from_the_committed_one(
     found = plan(files, "micro-batch")
     assert paths(found) == ["write offsets/6"]
     assert start_of(apply(files, found.steps), "micro-batch") == 40
-    assert paths(plan(files, "real-time")) == ["remove offsets/7", "write offsets/2"]
+    assert paths(plan(files, "real-time")) == ["remove offsets/7"]
 
 
 def test_batches_that_spark_would_take_for_done_are_read_again() -> None:
@@ -236,3 +237,10 @@ def test_a_made_up_mode_is_planned_by_its_values(twin: ModeName, monkeypatch: py
         found, expected = plan(files, fifth), plan(files, twin)
         assert (found.steps, found.begins_anew) == (expected.steps, expected.begins_anew), directory
         assert found.reasons == tuple(reason.replace(f"{twin} mode", "fifth mode") for reason in expected.reasons)
+
+
+def test_what_was_planned_after_a_state_s_batch_may_be_planned_again() -> None:
+    planned = replace(contents_of(checkpoint({0: 1, 1: 2, 2: 3}, [0, 1])), stateful=True)
+    first = replace(contents_of(checkpoint({0: 1}, [])), stateful=True)
+    assert plan_repair(planned, "real-time", NOW_MS).steps == (Remove("offsets/2"),)
+    assert plan_repair(first, "real-time", NOW_MS).steps == (Remove("offsets/0"),)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fraud_filter.checkpoint.progress import from_event, parse_offsets
+from fraud_filter.checkpoint.entries import parse_offset_entry
+from fraud_filter.checkpoint.progress import StateProgress, from_event, offsets_of
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -35,9 +36,18 @@ def test_offsets_of_another_source_are_none() -> None:
 @pytest.mark.parametrize("metadata", ["", '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}'])
 def test_an_entry_of_the_offset_log_with_and_without_metadata(metadata: str) -> None:
     text = f'v1\n{metadata}\n{{"payments":{{"1":34,"0":12}}}}'
-    assert parse_offsets(text, "payments") == {0: 12, 1: 34}
-    assert parse_offsets(text, "other") == {}
+    (offset,) = parse_offset_entry(7, text.encode()).offsets
+    assert offsets_of(offset, "payments") == {0: 12, 1: 34}
+    assert offsets_of(offset, "other") == {}
 
 
-def test_an_entry_that_is_cut_off_is_none() -> None:
-    assert parse_offsets("v1\n", "payments") is None
+def test_the_state_of_all_operators_is_told_together() -> None:
+    event = json.loads((DATA / "progress-micro-batch.json").read_text())
+    assert from_event(event, "payments").state is None
+    files = {"customMetrics": {"rocksdbSstFileSize": 4096}}
+    operators = [
+        {"numRowsTotal": 3, "memoryUsedBytes": 100, "commitTimeMs": 250, "numRowsDroppedByWatermark": 0, **files},
+        {"numRowsTotal": 4, "memoryUsedBytes": 50, "commitTimeMs": 500, "numRowsDroppedByWatermark": 2},
+    ]
+    state = from_event({**event, "stateOperators": operators}, "payments").state
+    assert state == StateProgress(keys=7, memory_bytes=150, disk_bytes=4096, commit_s=0.75, late=2)

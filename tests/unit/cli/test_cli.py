@@ -64,9 +64,23 @@ def test_config_prints_what_is_in_force_and_masks_secrets(tmp_path: Path) -> Non
         (["run", "--payment-schema", "/nowhere/p.ddl"], "/nowhere/p.ddl can't be read"),
         (["run", "--checkpoint", "/proc/nowhere"], "setting checkpoint"),
         (["run", "--mode", "real-time", "--source", "rate"], "'rate' does not work in real-time mode"),
+        (["run", "--mode", "real-time", "--source", "socket"], "'socket' works in micro-batch, continuous"),
+        (["run", "--mode", "async-progress", "--source", "socket"], "'socket' works in micro-batch, continuous"),
+        (["run", "--socket-server", "nowhere"], "setting socket_server"),
+        (
+            ["run", "--mode", "async-progress", "--source", "format"],
+            "'format' works in micro-batch, continuous, real-time",
+        ),
+        (["run", "--source", "format"], "stands without source_format"),
+        (
+            ["run", "--mode", "continuous", "--source", "rate", "--record-format", "json-registry"],
+            "'json-registry' is for Kafka's records",
+        ),
         (["run", "--mode", "async-progress", "--sink", "console"], "'console' does not work in async-progress mode"),
         (["run", "--kafka-bootstrap-servers", "127.0.0.1:1", "--kafka-timeout-s", "2"], "127.0.0.1:1"),
         (["fly"], "No such command 'fly'"),
+        (["stauts"], "No such command 'stauts' (did you mean 'status'?)"),
+        (["bench-compair"], "(did you mean 'bench-compare'?)"),
         (["run", "--wings"], "--wings"),
     ],
 )
@@ -76,3 +90,56 @@ def test_bad_input_is_one_message_and_exit_code_2(words: list[str], said: str, t
     assert answer.returncode == 2, answer.stderr
     assert said in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+def _help_of(verb: str, option: str) -> str:
+    """What the help says of one option, on one line."""
+    lines = _call(verb, "--help", COLUMNS="200").stdout.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.split()[:1] == [option])
+    end = next((number for number, line in enumerate(lines[at + 1 :], at + 1) if line.lstrip()[:1] == "-"), None)
+    return " ".join(" ".join(lines[at:end]).split())
+
+
+@pytest.mark.parametrize(
+    ("option", "shown"),
+    [
+        (
+            "--mode",
+            "--mode [micro-batch|async-progress|continuous|real-time] execution mode of the query "
+            "[env var: FRAUD_MODE; default: real-time]",
+        ),
+        ("--kafka-bootstrap-servers", "[env var: KAFKA_BOOTSTRAP_SERVERS; default: 127.0.0.1:9092]"),
+        ("--kafka-ssl-ca", "[env var: FRAUD_KAFKA_SSL_CA; default: none]"),
+        ("--monitoring", "--monitoring [true|false]"),
+        ("--monitoring", "default: true]"),
+        ("--linger-ms", "--linger-ms INTEGER"),
+    ],
+)
+def test_help_tells_environment_name_default_and_choices(option: str, shown: str) -> None:
+    assert shown in _help_of("run", option)
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("run --mode ", {"micro-batch", "async-progress", "continuous", "real-time"}),
+        ("run --mode re", {"real-time"}),
+        ("run --log-format ", {"text", "json"}),
+        ("tail --topic ", {"flagged", "rejected", "input"}),
+        ("stat", {"status"}),
+    ],
+)
+def test_tab_completes_verbs_and_choices(words: str, offered: set[str]) -> None:
+    line = f"fraud-filter {words}"
+    answer = _call(
+        _FRAUD_FILTER_COMPLETE="bash_complete", COMP_WORDS=line, COMP_CWORD=str(len(line.split(" ")) - 1),
+    )  # fmt: skip
+    assert {each.partition(",")[2] for each in answer.stdout.splitlines()} == offered, answer.stderr
+
+
+def test_a_filter_that_does_not_answer_is_told_as_json() -> None:
+    answer = _call("health", "--json", "--metrics-port", "9")
+    found = json.loads(answer.stdout)
+    assert answer.returncode == 1
+    assert not found["healthy"]
+    assert found["lag_records"] is None

@@ -13,7 +13,7 @@ from fraud_filter.errors import UsageError
 from fraud_filter.generator.report import Lateness, Report
 
 DATA = Path(__file__).parents[2] / "data"
-PAYSIM = ["--replay", str(DATA / "paysim.csv"), "--mapping", "paysim"]
+PAYSIM = ["--replay", str(DATA / "paysim.csv"), "--select", "paysim"]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ PAYSIM = ["--replay", str(DATA / "paysim.csv"), "--mapping", "paysim"]
         (["--profile", "ramp", "--burst-rate", "9"], "--burst-rate 9.0 goes with --profile burst only"),
         (["--profile", "burst", "--burst-length", "11"], "--burst-length 11 with --burst-every 10 is not accepted"),
         (["--speed", "2"], "--speed 2.0 goes with --replay only"),
-        (["--mapping", "paysim"], "--mapping paysim goes with --replay only"),
+        (["--select", "paysim"], "--select paysim goes with --replay only"),
         ([*PAYSIM, "--seed", "1"], "--seed 1 is for made-up payments, not for --replay"),
         ([*PAYSIM, "--speed", "2", "--rate", "5"], "--speed 2.0 is a multiple of the recorded pace"),
         ([*PAYSIM, "--ramp-to", "5"], "--ramp-to 5.0 goes with --profile only"),
@@ -77,7 +77,7 @@ REPORT = Report(
 
 def test_the_report_for_a_person() -> None:
     assert REPORT.text() == (
-        "payments      1000 sent to payments in 10.0 s, 998 delivered, 2 failed\n"
+        "records       1000 sent to payments in 10.0 s, 998 delivered, 2 failed\n"
         "rate          100.0/s kept, 100.0/s intended\n"
         "lateness      p50 0.20 ms, p99 1.50 ms, max 12.25 ms; 4 sent more than 10 ms late\n"
         "made flagged  51\n"

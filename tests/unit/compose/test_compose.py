@@ -16,7 +16,9 @@ import yaml
 from dotenv import dotenv_values
 from jgo.env import LockFile, compute_spec_hash
 
+from composed import ComposeLoader
 from fraud_filter import config
+from fraud_filter.compose import checks, env_file
 from fraud_filter.home import HOME
 
 EXAMPLE = HOME / ".env.example"
@@ -25,18 +27,21 @@ COMPOSE = yaml.safe_load(COMPOSE_TEXT)
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 ENV = {name: value or "" for name, value in dotenv_values(EXAMPLE, interpolate=False).items()}
 SECRETS = {"SPARK_SECRET", "GRAFANA_PASSWORD"}
-DOCKERFILES = [HOME / path for path in ("kafka/Dockerfile", "spark/Dockerfile", "monitoring/prometheus/Dockerfile")]
-SCRAPES = yaml.safe_load((HOME / "monitoring/prometheus/prometheus.yml").read_text())["scrape_configs"]
+SETTINGS = {config.env_name(name) for name in config.Settings.model_fields}
+DOCKERFILES = [
+    HOME / folder / "Dockerfile" for folder in ("kafka", "spark", "monitoring/prometheus", "monitoring/alertmanager")
+]
+SCRAPES = [
+    job
+    for name in ("prometheus.yml", "kafka.yml", "standby/1.yml")
+    for job in yaml.safe_load((HOME / "monitoring/prometheus" / name).read_text())["scrape_configs"]
+]
 DASHBOARDS = sorted((HOME / "monitoring/grafana/dashboards").glob("*.json"))
 
-#: Settings that the stack leaves alone: its broker has no logins, its rules and schema are the image's own.
-NOT_IN_THE_STACK = {
-    *("FRAUD_PAYMENT_SCHEMA", "FRAUD_RULES", "FRAUD_SOURCE", "FRAUD_SINK"),
-    *("FRAUD_RATE_ROWS_PER_SECOND", "FRAUD_RATE_PARTITIONS", "FRAUD_KAFKA_SECURITY_PROTOCOL", "FRAUD_MONITORING"),
-    *("FRAUD_KAFKA_SASL_MECHANISM", "FRAUD_KAFKA_SASL_USERNAME", "FRAUD_KAFKA_SASL_PASSWORD", "FRAUD_KAFKA_SSL_CA"),
-    *("FRAUD_KAFKA_SASL_PASSWORD_FILE", "FRAUD_KAFKA_SSL_CERTIFICATE", "FRAUD_KAFKA_SSL_KEY"),
-    "FRAUD_CHECKPOINT_LOCK_TIMEOUT_S",  # the stack's checkpoint is on a local disk
-}
+#: Read by Compose itself, and by programs on the host.
+BESIDE = {"COMPOSE_FILE", "COMPOSE_PROFILES", "KAFKA_BOOTSTRAP_SERVERS"}
+#: Given by `up`: the folder of the user's files, and what tells that they have changed.
+GIVEN = {"CONF_DIR", "CONF_VERSION"}
 
 
 def mebibytes(text: str) -> int:
@@ -86,7 +91,8 @@ def test_every_service_has_a_healthcheck_or_ends_by_itself(name: str) -> None:
 
 
 def test_memory_limits_fit_into_8_gib_together() -> None:
-    assert sum(limit_of(name) for name in SERVICES) <= 8 * 1024
+    """With a standby; what ends before the others start takes nothing from them."""
+    assert sum(limit_of(name) for name, service in SERVICES.items() if service["restart"] != "no") <= 8 * 1024
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -98,12 +104,14 @@ def test_every_service_is_limited_by_settings_of_its_own(name: str) -> None:
     assert int(ENV[f"{prefix}_PIDS"]) > 0
 
 
-def test_no_network_has_a_way_to_the_world_outside() -> None:
+def test_no_network_has_a_way_to_the_world_outside_but_the_one_of_alertmanager_alone() -> None:
     used = {network for service in SERVICES.values() for network in service["networks"]}
     assert used == set(COMPOSE["networks"])
     for name, network in COMPOSE["networks"].items():
         masquerade = network.get("driver_opts", {}).get("com.docker.network.bridge.enable_ip_masquerade")
-        assert network.get("internal") or masquerade == "false", name
+        closed = network.get("internal") or masquerade == "false"
+        assert closed != (name == "receiver"), name
+    assert [name for name, service in SERVICES.items() if "receiver" in service["networks"]] == ["alertmanager"]
 
 
 def test_what_publishes_a_port_has_a_network_that_lets_it() -> None:
@@ -120,6 +128,7 @@ def test_heaps_leave_room_below_the_limits() -> None:
         "spark-worker": heap["SPARK_DAEMON_MEMORY"] + heap["SPARK_EXECUTOR_MEMORY"],
         "fraud-filter": heap["SPARK_DRIVER_MEMORY"],
     }
+    needed |= {"standby-worker": needed["spark-worker"], "standby": needed["fraud-filter"]}
     for service, heaps in needed.items():
         assert heaps <= 0.6 * limit_of(service), f"{service}: Java needs memory beside its heap"
 
@@ -133,22 +142,26 @@ def test_ports_are_published_on_this_machine_only_and_can_be_changed() -> None:
 
 
 def test_workers_can_be_added() -> None:
-    assert not {"ports", "hostname", "volumes"} & set(SERVICES["spark-worker"])
+    assert not {"ports", "hostname"} & set(SERVICES["spark-worker"])
+    assert all(volume.endswith(":ro") for volume in SERVICES["spark-worker"]["volumes"])
 
 
 def test_every_data_volume_is_named() -> None:
     mounted = [volume for service in SERVICES.values() for volume in service.get("volumes", [])]
-    assert {volume.split(":")[0] for volume in mounted if not volume.startswith(".")} == set(COMPOSE["volumes"])
+    assert {volume.split(":")[0] for volume in mounted if volume[0] not in ".$"} == set(COMPOSE["volumes"])
 
 
 def test_the_example_has_every_variable_and_no_other() -> None:
-    # Read by Compose itself, and by programs on the host.
-    beside = {"COMPOSE_FILE", "COMPOSE_PROFILES", "KAFKA_BOOTSTRAP_SERVERS"}
-    assert set(ENV) == variables() | beside
+    """But for the program's own settings, which may be left out."""
+    assert variables() - SETTINGS | BESIDE - SETTINGS <= set(ENV) | GIVEN
+    assert set(ENV) <= variables() | BESIDE
+    assert not GIVEN & set(ENV)
 
 
 def test_a_missing_value_is_always_an_error() -> None:
-    assert re.findall(r"\$\{\w+(?!:\?)\W[^}]*\}|\$\{\w+\}|\$[a-zA-Z_]+", COMPOSE_TEXT) == []
+    """But for a program's setting that the stack has a default of its own for, and what `up` gives."""
+    others = re.findall(r"\$\{(\w+)(?!:\?)\W[^}]*\}|\$\{(\w+)\}|\$([a-zA-Z_]+)", COMPOSE_TEXT)
+    assert {name for names in others for name in names if name} == GIVEN | {"FRAUD_CHECKPOINT", "SPARK_MASTER"}
 
 
 def test_the_example_is_plain() -> None:
@@ -157,13 +170,33 @@ def test_the_example_is_plain() -> None:
     assert len(names) == len(set(names))
     for line in lines:
         assert re.fullmatch(r"|# .+|[A-Z_]+=[^$#]*", line), line
-    assert {name for name, value in ENV.items() if not value} == SECRETS
+    assert {name for name, value in ENV.items() if not value} == SECRETS | {"ALERT_WEBHOOK_URL"}
 
 
-def test_every_setting_is_the_stack_s_or_the_user_s() -> None:
-    known = {config.env_name(name) for name in config.Settings.model_fields}
-    assert set(COMPOSE["x-settings"]) | NOT_IN_THE_STACK == known
-    assert not set(COMPOSE["x-settings"]) & NOT_IN_THE_STACK
+def test_every_setting_reaches_the_programs() -> None:
+    """What has no value in the file is taken from .env; of what has one that .env can't change, the file says why."""
+    assert set(COMPOSE["x-settings"]) == SETTINGS
+    fixed = {name for name, value in COMPOSE["x-settings"].items() if value and f"${{{name}:-" not in str(value)}
+    ports = {f"FRAUD_{name}_PORT" for name in ("METRICS", "PROBE")}
+    assert fixed == {*checks.INSIDE, *ports, "KAFKA_BOOTSTRAP_SERVERS"}
+    for name in ports:
+        assert any(f"${{{name}:?" in port for service in SERVICES.values() for port in service.get("ports", []))
+
+
+@pytest.mark.parametrize("name", ["kafka-init", "fraud-filter", "standby", "probe", "generator"])
+def test_programs_get_all_settings_and_the_files_that_they_name(name: str) -> None:
+    assert COMPOSE["x-settings"].items() <= SERVICES[name]["environment"].items()
+    assert COMPOSE["x-conf"] in SERVICES[name]["volumes"]
+    assert COMPOSE["x-conf"] in SERVICES["spark-worker"]["volumes"], "executors read certificates"
+
+
+def test_an_existing_kafka_is_told_to_all_its_clients_and_the_broker_left_out() -> None:
+    overlay = yaml.load(env_file.EXISTING_KAFKA_FILE.read_text(), ComposeLoader)  # noqa: S506 - a SafeLoader
+    told = {name for name, service in overlay["services"].items() if service.get("environment") == overlay["x-kafka"]}
+    assert told == {name for name, service in SERVICES.items() if "FRAUD_MODE" in service.get("environment", {})}
+    assert overlay["services"]["kafka"]["profiles"]
+    waiting = {name for name, service in SERVICES.items() if "kafka" in service.get("depends_on", {})}
+    assert waiting == {name for name, service in overlay["services"].items() if "depends_on" in service}
 
 
 def test_the_example_repeats_the_program_s_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,6 +209,17 @@ def test_the_example_repeats_the_program_s_defaults(monkeypatch: pytest.MonkeyPa
 def test_partitions_have_their_task_slots() -> None:
     assert int(ENV["KAFKA_PARTITIONS"]) <= int(ENV["SPARK_WORKER_CORES"])
     assert SERVICES["fraud-filter"]["environment"]["SPARK_CORES_MAX"].startswith("${KAFKA_PARTITIONS")
+
+
+@pytest.mark.parametrize(("name", "other"), [("standby", "fraud-filter"), ("standby-worker", "spark-worker")])
+def test_a_standby_is_what_it_stands_by_for(name: str, other: str) -> None:
+    """But for its place, its limits, and ports of this machine, which are the first one's."""
+    own = ("profiles", "mem_limit", "cpus", "pids_limit", "depends_on", "ports", "build")
+    assert SERVICES[name]["profiles"] == ["standby"]
+    mine, its = ({key: value for key, value in SERVICES[each].items() if key not in own} for each in (name, other))
+    assert mine == its
+    assert limit_of(name) == limit_of(other)
+    assert "ports" not in SERVICES[name]
 
 
 def test_a_clean_stop_fits_into_the_grace_period() -> None:
@@ -266,7 +310,7 @@ def test_the_agent_s_lock_belongs_to_its_specification() -> None:
     "script",
     [
         *("app/base", "app/locked", "kafka/certificates", "kafka/entrypoint.sh", "kafka/healthcheck"),
-        *("spark/entrypoint.sh", "spark/healthcheck"),
+        *("spark/entrypoint.sh", "spark/healthcheck", "monitoring/alertmanager/entrypoint.sh"),
     ],
 )
 def test_scripts_can_be_run_and_stop_at_the_first_error(script: str) -> None:
@@ -280,8 +324,10 @@ def test_prometheus_scrapes_every_service_that_runs() -> None:
     targets = [target for group in static for target in group["targets"]]
     hosts = {target.split(":")[0] for target in targets}
     hosts |= {name for scrape in SCRAPES for found in scrape.get("dns_sd_configs", []) for name in found["names"]}
-    running = {name for name, service in SERVICES.items() if service["restart"] != "no" and "profiles" not in service}
+    left_out = {name for name, service in SERVICES.items() if service.get("profiles") == ["grafana"]}
+    running = {name for name, service in SERVICES.items() if service["restart"] != "no"} - left_out
     assert hosts - {"127.0.0.1"} == running - {"prometheus"}
+    assert yaml.safe_load((HOME / "monitoring/prometheus/standby/0.yml").read_text()) == {"scrape_configs": []}
     fixed = COMPOSE["x-settings"]
     for service, setting in (("fraud-filter", "METRICS"), ("probe", "PROBE"), ("generator", "GENERATOR")):
         assert f"{service}:{fixed[f'FRAUD_{setting}_PORT']}" in targets

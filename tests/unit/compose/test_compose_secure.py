@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 import yaml
 
+from composed import ComposeLoader
 from fraud_filter import config
 from fraud_filter.compose import env_file, secrets, security
 from fraud_filter.compose.addresses import addresses, find_prometheus
@@ -21,15 +22,8 @@ from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
 from fraud_filter.kafka.access import load_users
 
-
-class _ComposeLoader(yaml.SafeLoader):
-    """Reads `!reset` as what is written behind it."""
-
-
-_ComposeLoader.add_constructor("!reset", lambda _, __: None)
-
 BASE: dict[str, Any] = yaml.safe_load(env_file.COMPOSE_FILE.read_text())["services"]
-SECURE: dict[str, Any] = yaml.load(env_file.SECURE_FILE.read_text(), _ComposeLoader)  # noqa: S506 - a SafeLoader
+SECURE: dict[str, Any] = yaml.load(env_file.SECURE_FILE.read_text(), ComposeLoader)  # noqa: S506 - a SafeLoader
 SERVICES: dict[str, Any] = SECURE["services"]
 PROPERTIES = dict(
     line.split("=", 1) for line in (HOME / "kafka/secure.properties").read_text().splitlines() if re.match(r"\w", line)
@@ -47,6 +41,8 @@ GIVEN = {
     # No key: what checks a token can sign one.
     "spark-worker": {"spark-secret", "spark-ui-token", _CA, "kafka-filter"},
     "fraud-filter": {"spark-secret", _CA, "kafka-filter"},
+    "standby-worker": {"spark-secret", "spark-ui-token", _CA, "kafka-filter"},
+    "standby": {"spark-secret", _CA, "kafka-filter"},
     "probe": {_CA, "kafka-probe"},
     "generator": {_CA, "kafka-generator"},
     "prometheus": {"prometheus-web.yml", "prometheus-password", "prometheus.pem", _CA},
@@ -58,8 +54,11 @@ def given(service: str) -> set[str]:
     return {secret if isinstance(secret, str) else secret["source"] for secret in SERVICES[service]["secrets"]}
 
 
-def test_it_changes_every_service_and_adds_one() -> None:
-    assert set(SERVICES) == {*BASE, "kafka-access"} == set(GIVEN)
+def test_it_changes_every_service_but_alertmanager_and_adds_one() -> None:
+    """Alertmanager is given no secret of the stack, and only Prometheus reaches it."""
+    assert set(SERVICES) == {*BASE, "kafka-access"} - {"alertmanager"} == set(GIVEN)
+    assert [name for name, service in BASE.items() if "alerts" in service["networks"]] == ["prometheus", "alertmanager"]
+    assert "ports" not in BASE["alertmanager"]
 
 
 @pytest.mark.parametrize("service", GIVEN)
@@ -165,7 +164,7 @@ def test_prometheus_takes_these_files(promtool: str, tmp_path: Path) -> None:
         target.write_text(file.read_text().replace("/run/secrets", str(tmp_path / ".secrets")))
         return target
 
-    for name in ("prometheus.yml", "secure/itself.yml"):
+    for name in ("prometheus.yml", "kafka.yml", "secure/itself.yml"):
         placed(HOME / "monitoring/prometheus" / name)
     shutil.copytree(HOME / "monitoring/prometheus/rules", tmp_path / "rules")
     web = placed(tmp_path / ".secrets/prometheus-web.yml")
@@ -232,7 +231,7 @@ def test_a_second_time_changes_nothing(stack: Stack) -> None:
 
 def test_the_other_stack_needs_no_secrets(stack: Stack, tmp_path: Path) -> None:
     security.prepare(stack)
-    assert [path.name for path in tmp_path.iterdir()] == [".env"]
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [".env"]
 
 
 def test_a_missing_compose_file_is_named(stack: Stack) -> None:
@@ -266,11 +265,11 @@ def test_compose_makes_one_of_both_files(stack: Stack) -> None:
     security.prepare(stack)
     known = {*stack.values, "COMPOSE_FILE"}
     clean = {name: value for name, value in os.environ.items() if name not in known}
-    command = stack.command("--profile", "grafana", "config", "--format", "json")
+    command = stack.command("--profile", "grafana", "--profile", "standby", "config", "--format", "json")
     done = subprocess.run(command, env=clean, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     services = json.loads(done.stdout)["services"]
-    assert set(services) == set(SERVICES)
+    assert set(services) == {*SERVICES, "alertmanager"}
     assert {name for name, service in services.items() if service.get("ports")} == {"kafka", "prometheus", "grafana"}
     for name in env_file.SECRETS:
         assert stack.values[name] not in done.stdout

@@ -30,15 +30,15 @@ def test_it_has_every_name_of_the_example_and_generated_secrets(made: Path, tmp_
 
 def test_only_its_owner_can_read_it_also_after_a_change(made: Path) -> None:
     assert stat.S_IMODE(made.stat().st_mode) == 0o600
-    env_file.change(made, "FRAUD_MODE", "real-time")
+    env_file.change(made, "FRAUD_MODE", "continuous")
     assert stat.S_IMODE(made.stat().st_mode) == 0o600
 
 
 def test_a_change_leaves_the_other_lines_as_they_are(made: Path) -> None:
     before = made.read_text().splitlines()
-    env_file.change(made, "FRAUD_MODE", "real-time")
+    env_file.change(made, "FRAUD_MODE", "continuous")
     after = made.read_text().splitlines()
-    assert [line for line in after if line not in before] == ["FRAUD_MODE=real-time"]
+    assert [line for line in after if line not in before] == ["FRAUD_MODE=continuous"]
     assert len(after) == len(before)
 
 

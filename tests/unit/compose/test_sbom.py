@@ -98,5 +98,5 @@ def test_jars_have_their_hash_and_what_lies_inside(made: dict[str, Any]) -> None
 
 
 def test_our_images_are_those_that_compose_builds() -> None:
-    names = ("app", "kafka", "prometheus", "spark")
+    names = ("alertmanager", "app", "kafka", "prometheus", "spark")
     assert sbom.our_images() == [f"fraud-filter-{name}:local" for name in names]

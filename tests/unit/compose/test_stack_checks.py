@@ -47,25 +47,25 @@ def test_a_container_may_not_use_more_cores_than_there_are(text: str) -> None:
 
 def test_a_taken_port_is_told_with_its_setting(taken: int) -> None:
     with pytest.raises(UsageError, match=f"KAFKA_PORT={taken}: another program holds this port"):
-        check_ports({"KAFKA_PORT": str(taken)}, grafana=True, ours=set())
+        check_ports({"KAFKA_PORT": str(taken)}, unused=set(), ours=set())
 
 
 def test_a_port_that_the_stack_itself_holds_is_accepted(taken: int) -> None:
-    check_ports({"KAFKA_PORT": str(taken)}, grafana=True, ours={taken})
+    check_ports({"KAFKA_PORT": str(taken)}, unused=set(), ours={taken})
 
 
 def test_grafanas_port_counts_only_where_it_runs(taken: int) -> None:
-    check_ports({"GRAFANA_PORT": str(taken)}, grafana=False, ours=set())
+    check_ports({"GRAFANA_PORT": str(taken)}, unused={"GRAFANA_PORT"}, ours=set())
     with pytest.raises(UsageError, match=f"GRAFANA_PORT={taken}"):
-        check_ports({"GRAFANA_PORT": str(taken)}, grafana=True, ours=set())
+        check_ports({"GRAFANA_PORT": str(taken)}, unused=set(), ours=set())
 
 
 def test_one_port_for_two_is_refused() -> None:
     with pytest.raises(UsageError, match="PROMETHEUS_PORT=29999 is the port of KAFKA_PORT too"):
-        check_ports({"KAFKA_PORT": "29999", "PROMETHEUS_PORT": "29999"}, grafana=True, ours=set())
+        check_ports({"KAFKA_PORT": "29999", "PROMETHEUS_PORT": "29999"}, unused=set(), ours=set())
 
 
 @pytest.mark.parametrize("text", ["http", "70000"])
 def test_what_is_no_port_is_named(text: str) -> None:
     with pytest.raises(UsageError, match=f"KAFKA_PORT={text}"):
-        check_ports({"KAFKA_PORT": text}, grafana=True, ours=set())
+        check_ports({"KAFKA_PORT": text}, unused=set(), ours=set())

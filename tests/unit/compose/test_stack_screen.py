@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from fraud_filter.compose.readings import Readings, read
-from fraud_filter.compose.screen import figure_rows, screen
+from fraud_filter.compose.screen import as_dict, figure_rows, screen
 from fraud_filter.report.prometheus import Prometheus
 
 
@@ -20,7 +20,7 @@ class _Answers(http.server.BaseHTTPRequestHandler):
     value = "0.0042"
 
     def do_GET(self) -> None:
-        result = [{"metric": {"mode": "continuous"}, "value": [1.0, self.value]}]
+        result = [{"metric": {"mode": "continuous", "job": "standby"}, "value": [1.0, self.value]}]
         body = json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode()
         self.send_response(200)
         self.end_headers()
@@ -39,10 +39,11 @@ def answering() -> Iterator[str]:
 
 
 def test_figures_have_units() -> None:
-    rows = dict(figure_rows(Readings("continuous", 100.04, 5.0, 0.0061, 0.0462, 3, 2.4)))
+    rows = dict(figure_rows(Readings("continuous", 100.04, 5.0, 0.0061, 0.0462, 3, 2.4, "standby", None)))
     assert rows == {
         "mode": "continuous",
-        "payments in": "100.0 /s",
+        "active, standby": "standby, -",
+        "records in": "100.0 /s",
         "flagged": "5.0 /s",
         "latency, last minute": "p50 6.1 ms, p99 46.2 ms",
         "lag": "3 records",
@@ -63,13 +64,25 @@ def test_the_screen_tells_where_to_get_the_report() -> None:
 
 
 def test_prometheus_is_asked(answering: str) -> None:
-    assert read(Prometheus(answering)) == Readings("continuous", *[0.0042] * 6)
+    each = 0.0042
+    assert read(Prometheus(answering)) == Readings(
+        "continuous", each, each, each, each, each, each, active="standby", standby="standby"
+    )
 
 
 def test_no_number_is_no_figure(answering: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_Answers, "value", "NaN")
-    assert read(Prometheus(answering)) == Readings("continuous")
+    assert read(Prometheus(answering)) == Readings("continuous", active="standby", standby="standby")
 
 
 def test_a_prometheus_that_does_not_answer_gives_no_figures() -> None:
     assert read(Prometheus("http://127.0.0.1:1")) == Readings()
+
+
+def test_programs_are_told_the_same_as_json_where_nothing_is_known() -> None:
+    told = as_dict([], Readings(mode="continuous"), [("Grafana", "http://127.0.0.1:3000/  user admin")])
+    assert told["ready"] is False
+    assert told["services"] == []
+    assert told["metrics"]["mode"] == "continuous"
+    assert told["metrics"]["p50_s"] is None
+    assert told["addresses"] == {"Grafana": "http://127.0.0.1:3000/"}

@@ -190,4 +190,20 @@ def test_every_name_of_the_compose_files_and_of_their_example_is_known() -> None
     assert "FRAUD_FILTER_CPUS" in names
     known = {config.env_name(name) for name in config.Settings.model_fields}
     setting_names.check(names, "the Compose files", known, config.ENV_PREFIX)
-    assert config.load(env_file=HOME / ".env.example").mode == "continuous"
+    assert config.load(env_file=HOME / ".env.example").mode == config.Settings.model_fields["mode"].default
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"flagged_topic": "payments"},
+            "flagged_topic (--flagged-topic, FRAUD_FLAGGED_TOPIC): 'payments' is the input_topic",
+        ),
+        ({"input_topic": "payments.rejected"}, "rejected_topic (--rejected-topic, FRAUD_REJECTED_TOPIC)"),
+        ({"rejected_topic": "payments.flagged"}, "'payments.flagged' is the flagged_topic already; each needs a topic"),
+    ],
+)
+def test_no_topic_serves_twice(given: dict[str, str], said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        config.load(given)

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from fraud_filter.schema import PaymentSchema, load_schema
 
 SCHEMA = load_schema(HOME / "app/payment.ddl")
 RULES = load_rules(HOME / "app/rules.yml", SCHEMA).rules
-NOON_MS = round(datetime(2026, 3, 1, 12, tzinfo=timezone.utc).timestamp() * 1000)
+NOON_MS = round(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp() * 1000)
 EVEN = Shares(flagged=0.5, malformed=0)
 
 
@@ -108,7 +108,7 @@ def test_payments_carry_the_schema_and_their_due_time() -> None:
 def test_night_gambling_is_at_night_and_never_in_the_future(tmp_path: Path) -> None:
     half_past_midnight = NOON_MS - (11 * 60 + 30) * 60_000
     payments = _payments(_batches(_source(rate=5000), 4000, start_ms=half_past_midnight))
-    latest = datetime.fromtimestamp((half_past_midnight + 1000) / 1000, timezone.utc).isoformat()
+    latest = datetime.fromtimestamp((half_past_midnight + 1000) / 1000, UTC).isoformat()
     assert max(payment["created_at"] for payment in payments) < latest
     matched = _matched(payments, tmp_path)
     nightly = [payment for payment, rules in zip(payments, matched, strict=True) if "night-gambling" in rules]
@@ -196,11 +196,18 @@ def test_a_negative_seed_is_refused() -> None:
         _source(seed=-1)
 
 
-def test_a_required_field_that_is_not_made_up_is_refused(tmp_path: Path) -> None:
+def test_further_required_fields_are_made_up_by_type(tmp_path: Path) -> None:
     ddl = tmp_path / "payment.ddl"
-    ddl.write_text("payment_id STRING NOT NULL, terminal STRING NOT NULL")
-    with pytest.raises(UsageError, match=r"the field 'terminal' is required but not made up"):
-        MadePayments(load_schema(ddl), Steady(1), seed=1)
+    ddl.write_text(
+        (HOME / "app/payment.ddl").read_text() + ", terminal STRING NOT NULL, tries INT NOT NULL, note STRING"
+    )
+    source = MadePayments(load_schema(ddl), Steady(100), seed=1, shares=EVEN)
+    payments = [json.loads(value or b"") for value in _batches(source, 200)[0].values]
+    assert all(set(payment) == {*FIELDS, "terminal", "tries"} for payment in payments)
+    plain = _batches(MadePayments(SCHEMA, Steady(100), seed=1, shares=EVEN), 200)[0]
+    assert [{name: payment[name] for name in FIELDS} for payment in payments] == [
+        json.loads(value or b"") for value in plain.values
+    ]
 
 
 def test_another_process_makes_the_same_payments() -> None:

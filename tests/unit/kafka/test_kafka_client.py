@@ -98,10 +98,16 @@ def test_our_certificate_is_given_to_every_client_and_its_key_is_in_no_option(fi
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"kafka_sasl_username": ""}, "kafka_sasl_username (FRAUD_KAFKA_SASL_USERNAME): a user's name is needed"),
-        ({"kafka_sasl_password_file": ""}, "kafka_sasl_password_file (FRAUD_KAFKA_SASL_PASSWORD_FILE): a file with"),
+        (
+            {"kafka_sasl_username": ""},
+            "kafka_sasl_username (--kafka-sasl-username, FRAUD_KAFKA_SASL_USERNAME): a user's name is needed",
+        ),
+        ({"kafka_sasl_password_file": ""}, "FRAUD_KAFKA_SASL_PASSWORD_FILE): a file with"),
         ({"kafka_sasl_password_file": "/nowhere/p"}, "FRAUD_KAFKA_SASL_PASSWORD_FILE): password file /nowhere/p can't"),
-        ({"kafka_ssl_ca": "/nowhere/ca"}, "kafka_ssl_ca (FRAUD_KAFKA_SSL_CA): '/nowhere/ca' can't be read: No such"),
+        (
+            {"kafka_ssl_ca": "/nowhere/ca"},
+            "kafka_ssl_ca (--kafka-ssl-ca, FRAUD_KAFKA_SSL_CA): '/nowhere/ca' can't be read: No such",
+        ),
     ],
 )
 def test_what_lacks_is_named(files: dict[str, str], changes: dict[str, str], said: str) -> None:

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from fraud_filter.config import Settings, load
 from fraud_filter.errors import UsageError
@@ -27,7 +28,7 @@ def test_names_come_from_the_settings_and_partitions_from_the_caller() -> None:
 def test_values_are_what_kafka_takes(tmp_path: Path) -> None:
     file = tmp_path / "topics.yml"
     file.write_text("topics: [{name: other, partitions: 3, config: {retention.ms: 5, preallocate: true}}]")
-    [topic] = load_topics(load(), file)
+    [topic] = load_topics(load({"topics_file": file}))
     assert (topic.name, topic.partitions, topic.replication_factor) == ("other", 3, 1)
     assert topic.config == {"retention.ms": "5", "preallocate": "true"}
 
@@ -48,14 +49,18 @@ def test_malformed_files_are_refused(text: str, said: str, tmp_path: Path) -> No
     file = tmp_path / "topics.yml"
     file.write_text(text)
     with pytest.raises(UsageError) as refused:
-        load_topics(load(), file)
+        load_topics(load({"topics_file": file}))
     assert f"topics file {file}" in str(refused.value)
     assert said in str(refused.value)
 
 
-def test_one_name_for_two_topics_is_refused() -> None:
+def test_one_name_for_two_topics_is_refused(tmp_path: Path) -> None:
+    given = load()
+    content = yaml.safe_load(given.topics_file.read_text())
+    content["topics"].append(content["topics"][0])
+    (tmp_path / "topics.yml").write_text(yaml.safe_dump(content))
     with pytest.raises(UsageError, match="topic 'payments' is named twice"):
-        load_topics(load({"flagged_topic": "payments"}))
+        load_topics(load({"topics_file": str(tmp_path / "topics.yml")}))
 
 
 def _unreachable(timeout_s: float) -> Settings:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
 from fraud_filter.lock.group_lock import group_of
-from fraud_filter.lock.lock import NAME, checkpoint_lock
+from fraud_filter.lock.lock import NAME, LocalLock, Lock, checkpoint_lock
 
 
 @pytest.mark.parametrize(
@@ -56,6 +58,46 @@ def test_the_lock_lies_in_the_checkpoint_and_is_held_once(tmp_path: Path) -> Non
         refused = r"argument PATH: a filter \(process \d+\) works on .*; stop it, or take another location"
         with pytest.raises(UsageError, match=refused), checkpoint_lock(settings, "repair", named_by="argument PATH"):
             pass
+
+
+def java_with(lock: Lock) -> subprocess.Popen[bytes]:
+    """A process that has the lock file as Java has it, which is started before the lock is ours."""
+    assert lock.descriptor is not None
+    return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(lock.descriptor,))
+
+
+def test_a_standby_gets_the_lock_when_the_last_process_that_holds_it_is_gone(tmp_path: Path) -> None:
+    settings = load({"checkpoint": str(tmp_path)})
+    with checkpoint_lock(settings, standby=True) as one, checkpoint_lock(settings, standby=True) as other:
+        assert isinstance(one, LocalLock)
+        assert isinstance(other, LocalLock)
+        java = java_with(one)
+        assert one.take()
+        assert one.take()
+        assert not other.take()
+        with pytest.raises(UsageError, match=r"another filter \(process \d+\) works on"), checkpoint_lock(settings):
+            pass
+        java.communicate(b"\n")
+        assert not other.take()
+        one.release()
+        assert other.take()
+        assert not one.take()
+
+
+def test_an_orphaned_java_keeps_the_lock_that_its_program_took_after_its_start(tmp_path: Path) -> None:
+    settings = load({"checkpoint": str(tmp_path)})
+    with checkpoint_lock(settings, standby=True) as other:
+        assert isinstance(other, LocalLock)
+        with checkpoint_lock(settings, standby=True) as one:
+            assert isinstance(one, LocalLock)
+            assert one.descriptor is not None
+            java = subprocess.Popen(
+                [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(one.descriptor,)
+            )
+            assert one.take()
+        assert not other.take()  # our descriptor is closed, Java's is open
+        java.communicate(b"\n")
+        assert other.take()
 
 
 def test_a_lock_that_can_not_be_written_is_told_in_a_sentence(tmp_path: Path) -> None:

@@ -1,9 +1,8 @@
-"""The catalogue of metrics against the pages that programs serve, and docs/metrics.md against the catalogue."""
+"""The catalogue of metrics against the pages that programs serve."""
 
 from __future__ import annotations
 
 import re
-import shutil
 from contextlib import closing
 from pathlib import Path
 from typing import get_args
@@ -11,7 +10,7 @@ from typing import get_args
 import pytest
 
 from fraud_filter.config import load
-from fraud_filter.metrics import document, local_http
+from fraud_filter.metrics import local_http
 from fraud_filter.metrics.catalogue import CATALOGUE, PHASE_DURATION, Program
 from fraud_filter.metrics.generator_metrics import GeneratorMetrics
 from fraud_filter.metrics.server import MetricsServer, Registry
@@ -61,10 +60,3 @@ def test_a_mode_without_progress_events_has_no_phases() -> None:
 def test_a_sample_has_a_value_for_each_label() -> None:
     with pytest.raises(ValueError, match="shorter"):
         PHASE_DURATION.collected([(("continuous", "q"), 1.0)])
-
-
-def test_the_documentation_is_what_the_catalogue_says(tmp_path: Path) -> None:
-    made = tmp_path / "metrics.md"
-    shutil.copy(document.FILE, made)
-    document.write(made)
-    assert made.read_text() == document.FILE.read_text(), "run `make metrics`"

@@ -24,7 +24,7 @@ def registry() -> Registry:
 
 @pytest.fixture
 def metrics(registry: Registry) -> ProbeMetrics:
-    return ProbeMetrics(registry, mode="continuous", query="q")
+    return ProbeMetrics(registry, mode="continuous", query="q", objective_ms=20)
 
 
 @pytest.fixture
@@ -58,6 +58,14 @@ def test_latency_is_in_seconds_and_fine_around_the_fast_modes(registry: Registry
     assert registry.get_sample_value(f"{name}_bucket", {**LABELS, "le": "0.004"}) == 1
     assert (LATENCY_BUCKETS_S[0], LATENCY_BUCKETS_S[-1]) == (0.001, 60.0)
     assert list(LATENCY_BUCKETS_S) == sorted(LATENCY_BUCKETS_S)
+
+
+def test_slow_is_what_took_longer_than_the_objective(registry: Registry, metrics: ProbeMetrics) -> None:
+    assert registry.get_sample_value("fraud_filter_latency_objective_seconds", LABELS) == 0.02
+    assert registry.get_sample_value("fraud_filter_slow_decisions_total", LABELS) == 0
+    for latency_ms in (0, 20, 21, 5000):
+        metrics.observe_latency(latency_ms)
+    assert registry.get_sample_value("fraud_filter_slow_decisions_total", LABELS) == 2
 
 
 def test_a_reason_is_one_of_a_fixed_set(registry: Registry, metrics: ProbeMetrics) -> None:

@@ -4,6 +4,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
 import pytest
+from prometheus_client import generate_latest
 
 from fraud_filter.checkpoint.progress import Progress
 from fraud_filter.config import load
@@ -29,6 +30,14 @@ def test_a_filter_is_asked_over_http() -> None:
     assert verdict.healthy
     assert "fraud-filter is active in continuous mode, last commit" in verdict.line
     assert verdict.line.endswith("lag 3 records")
+    assert (verdict.mode, verdict.query, verdict.state, verdict.lag_records) == (
+        "continuous",
+        "fraud-filter",
+        "active",
+        3,
+    )
+    assert verdict.last_commit_age_s is not None
+    assert verdict.last_commit_age_s > 0
     assert not ask(settings).healthy
     assert "no filter answers at" in ask(settings).line
 
@@ -38,6 +47,21 @@ def test_a_stalled_filter_is_not_well() -> None:
     verdict = judge(text, 5.0)
     assert not verdict.healthy
     assert verdict.line == "q is stalled in continuous mode, no commit yet"
+
+
+def test_a_standby_is_well_once_it_can_take_over() -> None:
+    registry = Registry()
+    metrics = FilterMetrics(registry, mode="continuous", query="q", topic="payments")
+    metrics.set_state("warming-up")
+    assert not judge(generate_latest(registry).decode(), 5.0).healthy
+    metrics.set_state("standby")
+    verdict = judge(generate_latest(registry).decode(), 5.0)
+    assert verdict.healthy
+    assert verdict.line == "q is a standby in continuous mode, ready to take over"
+    metrics.set_differs(True)
+    assert judge(generate_latest(registry).decode(), 5.0).line.endswith(
+        ", with other rules or settings than the active filter"
+    )
 
 
 def test_no_proxy_is_asked_for_what_is_here(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,6 +59,13 @@ class Scene:
         return verdict
 
 
+def test_a_java_that_hangs_is_known_before_a_query_that_stalls() -> None:
+    pulse = Pulse(0.0, (_executor(2),), ())
+    dog = Watchdog(partitions=2, mode=MODES["real-time"], patience_s=60, answer_s=3, commit_s=300, now=0)
+    assert dog.look(3.0, {0: 1, 1: 1}, {0: 1, 1: 1}, pulse, 2) == Verdict()
+    assert dog.look(3.1, {0: 1, 1: 1}, None, pulse, 2).remedy == "stalled"  # also while no broker answers
+
+
 def test_an_input_that_rests_is_no_stall() -> None:
     assert Scene().look(10_000) == Verdict()
 

@@ -8,13 +8,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 
 from fraud_filter.home import HOME
 from fraud_filter.metrics.catalogue import CATALOGUE
+from fraud_filter.metrics.filter_metrics import State
 
 BOARDS = HOME / "monitoring/grafana/boards"
 DASHBOARDS = sorted((HOME / "monitoring/grafana/dashboards").glob("*.json"))
@@ -77,7 +78,6 @@ def lost(before: Any, again: Any, where: str) -> Iterator[str]:
 each_dashboard = pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="Grafana's models need Python 3.11")
 def test_the_files_are_what_the_boards_make(tmp_path: Path) -> None:
     """Grafana's own models refuse what is no dashboard; a file that was changed by hand is no longer theirs."""
     subprocess.run([sys.executable, BOARDS, tmp_path], check=True, timeout=60)
@@ -85,7 +85,6 @@ def test_the_files_are_what_the_boards_make(tmp_path: Path) -> None:
     assert made == {path.name: path.read_text() for path in DASHBOARDS}, "run `make dashboards`"
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="Grafana's models need Python 3.11")
 @each_dashboard
 def test_grafana_s_models_read_the_files_without_loss(path: Path) -> None:
     program = (
@@ -109,11 +108,13 @@ def test_there_are_three_and_each_is_one_of_a_kind() -> None:
 
 
 @each_dashboard
-def test_they_choose_query_and_mode_and_mark_switches_and_restarts(path: Path) -> None:
+def test_they_choose_query_and_mode_and_mark_switches_restarts_and_rules(path: Path) -> None:
     board = load(path)
     names = {variable["name"] for variable in board["templating"]["list"]}
-    assert names == {"query", "mode", "runbook"}
-    assert [mark["name"] for mark in board["annotations"]["list"]] == ["Mode", "Restart"]
+    assert names == {"datasource", "query", "mode", "runbook"}
+    (source,) = (variable for variable in board["templating"]["list"] if variable["name"] == "datasource")
+    assert source["current"]["value"] == SOURCES["datasources"][0]["uid"]
+    assert [mark["name"] for mark in board["annotations"]["list"]] == ["Mode", "Restart", "Rules"]
     expressions = [target["expr"] for panel in panels(path) for target in panel["targets"]]
     expressions += [mark["expr"] for mark in board["annotations"]["list"]]
     for expression in expressions:
@@ -127,7 +128,7 @@ def test_every_panel_says_what_it_shows_and_links_to_the_runbook(path: Path) -> 
     for panel in panels(path):
         assert len(panel["description"]) > 20, panel["title"]
         assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
-        assert panel["datasource"]["uid"] == SOURCES["datasources"][0]["uid"]
+        assert panel["datasource"]["uid"] == "${datasource}"
         (link,) = panel["links"]
         address, _, section = link["url"].partition("#")
         assert address == "${runbook}"
@@ -201,3 +202,128 @@ def test_the_runbook_names_commands_and_settings_that_exist() -> None:
 def test_the_runbook_can_be_a_page_of_prometheus() -> None:
     """Prometheus takes it for a Go template."""
     assert "{{" not in RUNBOOK
+
+
+def panel_of(title: str) -> dict[str, Any]:
+    """The one panel of that title, on whatever board."""
+    (found,) = [panel for path in DASHBOARDS for panel in panels(path) if panel["title"] == title]
+    return found
+
+
+def colours(title: str) -> dict[str, tuple[str, str]]:
+    """The text and the colour of each value that a panel shows in words."""
+    (mapping,) = panel_of(title)["fieldConfig"]["defaults"]["mappings"]
+    return {value: (shown["text"], shown["color"]) for value, shown in mapping["options"].items()}
+
+
+def test_a_number_that_is_not_there_is_neither_green_nor_coloured_without_levels() -> None:
+    """Grafana draws it in the colour of the lowest level: no answer about offline partitions was green."""
+    numbers = [panel for path in DASHBOARDS for panel in panels(path) if panel["type"] == "stat"]
+    assert len(numbers) > 10
+    for panel in numbers:
+        config = panel["fieldConfig"]["defaults"]
+        absent = [each["options"] for each in config["mappings"] if each["type"] == "special"]
+        lowest, *above = config["thresholds"]["steps"]
+        if lowest["color"] != "red":
+            assert absent == [{"match": "null+nan", "result": {"text": "No data", "color": "#6e6e6e"}}], panel["title"]
+        judged = above or panel.get("transformations")
+        assert panel["options"]["colorMode"] == ("background" if judged else "none"), panel["title"]
+
+
+def test_an_alert_that_fires_is_not_green() -> None:
+    assert colours("Alerts that fire") == {"1": ("warning", "yellow"), "2": ("critical", "red")}
+    (target,) = panel_of("Alerts that fire")["targets"]
+    severities = dict(re.findall(r'severity="(\w+)"\}(?: \* (\d))?', target["expr"]))
+    assert severities == {"critical": "2", "warning": ""}
+
+
+def test_only_a_filter_that_decides_is_green() -> None:
+    shown = colours("What the filter does")
+    (target,) = panel_of("What the filter does")["targets"]
+    numbers = dict(re.findall(r'state="([\w-]+)"\} \* (\d)', target["expr"]))
+    assert set(numbers) == set(get_args(State))
+    assert {state: shown[number][1] for state, number in numbers.items()} == {
+        "warming-up": "yellow",
+        "standby": "yellow",
+        "starting": "yellow",
+        "running": "green",
+        "waiting-for-slots": "red",
+        "backing-off": "red",
+        "stopping": "yellow",
+    }
+    assert shown["0"] == ("no filter", "red")
+
+
+@pytest.mark.parametrize("title", ["Filter", "Query", "Broker", "Scrape targets"])
+def test_what_is_down_is_red_and_what_is_up_is_green(title: str) -> None:
+    assert {value: colour for value, (_, colour) in colours(title).items()} == {"0": "red", "1": "green"}
+
+
+@pytest.mark.parametrize("title", ["Filter", "What the filter does"])
+def test_a_filter_that_does_not_answer_has_a_value(title: str) -> None:
+    (target,) = panel_of(title)["targets"]
+    assert target["expr"].endswith(' or on () label_replace(vector(0), "mode", "none", "", "")')
+
+
+def test_alerts_come_first_after_the_numbers_of_now() -> None:
+    first = next(
+        panel for panel in panels(HOME / "monitoring/grafana/dashboards/fraud-filter.json") if panel["gridPos"]["h"] > 4
+    )
+    assert first["title"] == "Alerts that fire"
+
+
+def test_the_objective_is_what_the_probe_tells_everywhere() -> None:
+    """It is a setting: no rule and no panel may hold a number of its own."""
+    slow = [
+        rule["expr"] for rule in rules() if rule.get("record", "").startswith("mode_query:fraud_filter_slow_decisions")
+    ]
+    assert len(slow) == 5
+    assert all("rate(fraud_filter_slow_decisions_total[" in expr and "le=" not in expr for expr in slow)
+    told = [rule["annotations"] for rule in rules() if rule.get("alert") == "FraudFilterLatencyObjectiveMissed"]
+    assert len(told) == 2
+    assert all("fraud_filter_latency_objective_seconds" in each["description"] for each in told)
+    for title in ("End-to-end latency", "Latency of the last interval, exact", "Median latency", "99th percentile"):
+        panel = panel_of(title)
+        own = panel["fieldConfig"]["defaults"].get("thresholds", {"steps": []})["steps"]
+        assert {step["color"] for step in own} <= {"green"}
+        (asked_for,) = [target for target in panel["targets"] if target["refId"] == "objective"]
+        assert "fraud_filter_latency_objective_seconds" in asked_for["expr"]
+        (drawn,) = panel["transformations"]
+        assert drawn["options"] == {
+            "configRefId": "objective",
+            "mappings": [{"fieldName": asked_for["legendFormat"], "handlerKey": "threshold1"}],
+        }
+
+
+def test_a_fetch_that_waits_does_not_hide_the_time_of_a_produce() -> None:
+    asked_for = {title: panel_of(title)["targets"][0]["expr"] for title in ("Time of a Produce", "Time of a Fetch")}
+    assert asked_for == {
+        "Time of a Produce": 'kafka_request_time_seconds{request="Produce"}',
+        "Time of a Fetch": 'kafka_request_time_seconds{request="FetchConsumer"}',
+    }
+
+
+def test_matches_are_shown_by_rule() -> None:
+    (target,) = panel_of("Matches by rule")["targets"]
+    assert target["expr"].startswith("sum by (rule) (rate(fraud_filter_rule_matches_total{")
+    assert target["legendFormat"] == "{{rule}}"
+
+
+@each_dashboard
+def test_titles_of_numbers_are_not_cut_off(path: Path) -> None:
+    """At 1,600 pixels "Under-replicated" and "Offline partitions" just fit; "Waiting applications" did not."""
+    for panel in panels(path):
+        if panel["gridPos"]["w"] <= 3:
+            assert len(panel["title"]) <= len("Offline partitions"), panel["title"]
+
+
+def test_legends_of_many_series_lie_beside_the_plot() -> None:
+    """Below it there is room for three."""
+    for title in ("Requests", "CPU", "Resident memory", "Heap in use", "Latency of the last interval, exact"):
+        assert panel_of(title)["options"]["legend"]["placement"] == "right", title
+
+
+def test_names_in_a_legend_do_not_run_together() -> None:
+    for path in DASHBOARDS:
+        for panel in panels(path):
+            assert not [each for each in panel["targets"] if "}}{{" in each["legendFormat"]], panel["title"]

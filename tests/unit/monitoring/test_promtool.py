@@ -36,7 +36,7 @@ def _filter(registry: CollectorRegistry) -> None:
 
 
 def _probe(registry: CollectorRegistry) -> None:
-    metrics = ProbeMetrics(registry, **LABELS)
+    metrics = ProbeMetrics(registry, **LABELS, objective_ms=20)
     metrics.count_flagged()
     metrics.count_rejected(REJECT_REASONS[0])
     metrics.count_duplicate()

@@ -12,12 +12,12 @@ import pytest
 
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
-from fraud_filter.oracle import Oracle
+from fraud_filter.oracle import Decision, Oracle
 from fraud_filter.oracle.json_reader import java_double
 from fraud_filter.oracle.payments import PaymentReader
 from fraud_filter.oracle.times import date_days, days_from_civil, timestamp_us
 from fraud_filter.rules.ruleset import Rule, RuleSet, load_rules
-from fraud_filter.schema import Field, PaymentSchema, load_schema
+from fraud_filter.schema import Field, PaymentSchema, input_schema, load_schema
 
 GOOD: dict[str, Any] = {
     "payment_id": "p1", "card_id": "c1", "amount": 12.5, "currency": "EUR", "merchant": "Corner shop",
@@ -107,7 +107,7 @@ def test_the_shipped_rules(shipped: Oracle, changes: dict[str, Any], rules: tupl
 )
 def test_rejections(shipped: Oracle, value: bytes | None, reason: str) -> None:
     (decision,) = shipped.decide([value])
-    assert decision == (reason, (), ())
+    assert decision == Decision(reason, (), ())
 
 
 def test_a_batch_keeps_its_order(shipped: Oracle) -> None:
@@ -122,7 +122,7 @@ def test_a_batch_keeps_its_order(shipped: Oracle) -> None:
 @pytest.mark.parametrize("after", [b" rubbish", b"{}", b"\n" + payment(amount=9999), b"}", b",", b"\x00", b"]{", b"//"])
 def test_what_follows_the_object_rejects_it(shipped: Oracle, after: bytes) -> None:
     assert shipped.decide([payment() + after, payment() + b" \r\n\t"]) == [
-        ("trailing-content", (), ()), shipped.decide([payment()])[0],
+        Decision("trailing-content", (), ()), shipped.decide([payment()])[0],
     ]  # fmt: skip
     assert shipped.reader.read(payment()[:-1] + b',"amount":1}' + after).reason == "trailing-content"
 
@@ -132,6 +132,20 @@ def test_what_follows_the_object_rejects_it(shipped: Oracle, after: bytes) -> No
 )
 def test_a_name_that_stands_twice_rejects_it(shipped: Oracle, more: bytes) -> None:
     assert shipped.decide([payment()[:-1] + b"," + more + b"}"])[0].reason == "duplicate-key"
+
+
+def test_a_schema_id_stands_before_the_json_where_it_is_asked_for() -> None:
+    settings = load({"record_format": "json-registry"})
+    schema = input_schema(settings)
+    oracle = Oracle(schema, load_rules(settings.rules, schema))
+    prefix = b"\0\0\0\1\xff"
+    large = prefix + payment(amount=9000)
+    values = [large, prefix + payment()[:-1], prefix, None, payment(), b"", prefix[:4], b"\1" + large[1:]]
+    assert [decision.reason or decision.rules for decision in oracle.decide(values)] == [
+        ("large-amount",), "malformed-json", "empty-record", "empty-record", *["no-schema-id"] * 4,
+    ]  # fmt: skip
+    written = payment(amount=9000, rules=["large-amount"])
+    assert oracle.flagged_reader.read_flagged(written)[0].reason is None
 
 
 def test_names_of_different_objects_may_be_the_same(shipped: Oracle) -> None:
@@ -272,7 +286,7 @@ def test_what_the_oracle_can_not_evaluate_is_refused_by_name(when: str, part: st
 
 @pytest.mark.parametrize("kind", ["BINARY", "ARRAY<STRING>", "STRUCT<a: INT>"])
 def test_a_type_that_the_oracle_does_not_know_is_refused_by_name(kind: str) -> None:
-    with pytest.raises(UsageError, match=r"payment_schema: the audit can't check the field 'x'"):
+    with pytest.raises(UsageError, match=r"PAYMENT_SCHEMA\): the audit can't check the field 'x'"):
         PaymentReader(PaymentSchema((Field("x", kind, False),)))
 
 

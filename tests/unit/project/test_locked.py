@@ -138,6 +138,13 @@ def test_the_project_stands_for_all_that_it_asks_for() -> None:
     assert len(asked) > 15
 
 
+def test_a_package_can_be_left_out() -> None:
+    named = listed(HOME, "--project", "-jgo", "faker").stdout
+    assert "\nrich==" in named
+    assert "\nfaker==" in named
+    assert "jgo==" not in named
+
+
 def is_local(command: str) -> bool:
     """Our own package, without what it needs."""
     return "--no-deps" in command and command.endswith(("--editable .", "/tmp/link/*.whl"))  # noqa: S108

@@ -12,21 +12,9 @@ from pathlib import Path
 import pytest
 
 from fraud_filter.home import HOME
+from making import make
 
 MAKEFILE = HOME / "Makefile"
-
-
-def make(*arguments: str, **env: str) -> str:
-    """What make prints; as if no other make had called it."""
-    clean = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-    done = subprocess.run(
-        ["make", "-C", str(HOME), "--no-print-directory", *arguments],
-        env={**clean, **env},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout
 
 
 def demo_command(*arguments: str, **env: str) -> str:
@@ -162,7 +150,7 @@ def test_old_python_is_refused_in_one_line(tmp_path: Path) -> None:
     done = set_up(tmp_path, 'case "$1" in --version) echo Python 3.8.2 ;; *) exit 1 ;; esac')
     assert done.returncode == 1
     assert done.stderr == (
-        "set-up: Python 3.10 or newer is needed, this machine has Python 3.8.2: install one, or give it as PYTHON=...\n"
+        "set-up: Python 3.11 or newer is needed, this machine has Python 3.8.2: install one, or give it as PYTHON=...\n"
     )
     assert not (tmp_path / ".venv").exists()
 

@@ -29,8 +29,8 @@ def test_another_source_has_no_partitions_to_begin_at() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ('{"payments": {"2": 5}}', "the topic 'payments' has no partition 2; it has 0 to 1"),
-        ('{"payments": {"-1": 5}}', "has no partition -1"),
+        ('{"payments": {"2": 5}}', "partitions that 'payments' has not: 2; it has 0 to 1"),
+        ('{"payments": {"-1": 5}}', "has not: -1"),
         ('{"other": {"0": 1}}', "is not accepted; give earliest, latest, or JSON such as"),
         ('{"payments": {"0": 1, "1": 1}, "other": {"0": 1}}', "is not accepted"),
         ('{"payments": {"0": -3}}', "is not accepted"),

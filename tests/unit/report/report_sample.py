@@ -24,7 +24,8 @@ def curve(value: Callable[[float], float], start: float = 0, end: float = SECOND
 def figures(mode: str, **changes: object) -> Figures:
     """Figures of one mode."""
     known: dict[str, object] = {
-        "mode": mode, "seconds": 290, "p50_ms": 4.217, "p95_ms": 8.1, "p99_ms": 18.04, "within": 0.99983, "rate": 99.97,
+        "mode": mode, "seconds": 290, "p50_ms": 4.217, "p95_ms": 8.1, "p99_ms": 18.04, "within": 0.99983,
+        "objective_ms": 20.0, "rate": 99.97,
         "lag": 712, "flagged": 14_321, "rejected": 287, "duplicates": 0, "restarts": 0,
     }  # fmt: skip
     return Figures(**(known | changes))  # type: ignore[arg-type]
@@ -36,8 +37,11 @@ def sample_data(**changes: object) -> ReportData:
         window=WINDOW,
         query="fraud-filter",
         address="http://127.0.0.1:9090",
-        total=figures("all", p99_ms=655.3, within=0.5049),
-        modes=[figures("micro-batch", p50_ms=401.5, p99_ms=690.8, within=0.0), figures("continuous", duplicates=31)],
+        total=figures("all", p99_ms=655.3, within=0.5049, objective_ms=None),
+        modes=[
+            figures("micro-batch", p50_ms=401.5, p99_ms=690.8, within=0.0, objective_ms=1000.0),
+            figures("continuous", duplicates=31),
+        ],
         spans=[Span("micro-batch", START, START + 290), Span("continuous", START + 300, START + SECONDS)],
         events=[Event(START + 300, "switched", "mode switched from micro-batch to continuous")],
         distributions={

@@ -91,6 +91,11 @@ def test_a_missed_objective_is_told_with_the_share_that_met_it() -> None:
     assert "p99 is beyond the objective of 20 ms: 98.9 % of the decisions are within it" in page.text
 
 
+def test_without_a_known_objective_there_is_no_verdict() -> None:
+    page = _Page(sample_data(modes=[figures("continuous", within=None, objective_ms=None)]))
+    assert "the objective of" not in page.text
+
+
 def test_every_plot_is_on_the_page_and_events_are_listed() -> None:
     page = _Page(sample_data())
     assert page.tags.count("svg") == len(ALL_PLOTS)
@@ -143,7 +148,19 @@ def test_plots_are_drawn_the_same_from_the_same_data(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("latency", ["p50  4 ms", "p95  6 ms", "p99  8.4 ms", "objective 20 ms", "micro-batch", "continuous", "1"]),
+        (
+            "latency",
+            [
+                "p50  4 ms",
+                "p95  6 ms",
+                "p99  8.4 ms",
+                "objective 20 ms",
+                "objective 1 s",
+                "micro-batch",
+                "continuous",
+                "1",
+            ],
+        ),
         ("distribution", ["objective 20 ms", "decisions per doubling", "10 ms"]),
         ("rates", ["input  105/s", "flagged  5/s", "rejected  0.1/s"]),
         ("lag", ["partition 0  40", "partition 1  80"]),

@@ -50,7 +50,7 @@ def test_nobody_answers() -> None:
 
 @pytest.mark.parametrize("folder", ["", "/elsewhere"])
 def test_another_server_answers(file_server: str, folder: str) -> None:
-    with pytest.raises(UsageError, match=r"does not do so as Prometheus .HTTP status (200|404).: give another address"):
+    with pytest.raises(UsageError, match=r"is not Prometheus .HTTP status (200|404).: give another address"):
         Prometheus(file_server + folder).instant("up")
 
 

@@ -21,5 +21,5 @@ from fraud_filter.spark import session
     ],
 )
 def test_settings_that_change_what_rules_mean_are_refused(name: str, value: str) -> None:
-    with pytest.raises(UsageError, match=f"setting spark_conf .*{name}='{value}' is not accepted"):
+    with pytest.raises(UsageError, match=f"setting spark_conf .*'{name}={value}' is not accepted"):
         session.launch(load({"spark_conf": json.dumps({name: value})}))

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JNetworkError
 
 from fraud_filter import config
 from fraud_filter.errors import EXIT_DATA_LOSS, FraudFilterError, UsageError
@@ -15,7 +15,7 @@ from fraud_filter.lock.lock import NAME, checkpoint_lock
 from fraud_filter.metrics.filter_metrics import FilterMetrics
 from fraud_filter.metrics.server import Registry
 from fraud_filter.supervisor.failures import REASONS, DataLossError, RestartableError, explain_failure
-from fraud_filter.supervisor.losses import find_losses
+from fraud_filter.supervisor.resume.losses import find_losses
 
 SETTINGS = config.load({"checkpoint": "/data/checkpoint", "mode": "continuous"})
 
@@ -48,7 +48,15 @@ def test_other_failures_are_tried_again_with_the_innermost_reason() -> None:
     assert str(error) == "the query failed in continuous mode: a.C: inner"
 
 
-@pytest.mark.parametrize("error", [Py4JNetworkError("gone"), ConnectionRefusedError(), BrokenPipeError()])
+@pytest.mark.parametrize(
+    "error",
+    [
+        Py4JNetworkError("gone"),
+        ConnectionRefusedError(),
+        BrokenPipeError(),
+        Py4JError("An error occurred while calling o42.awaitTermination"),
+    ],
+)
 def test_a_java_that_is_gone_is_told_as_such(error: Exception) -> None:
     told = explain_failure(error, SETTINGS)
     assert isinstance(told, RestartableError)

@@ -95,7 +95,7 @@ def test_the_filter_s_own_log_is_made_so(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(root, "handlers", [])
     seen: list[bool] = []
 
-    def run(_: object) -> int:
+    def run(_: object, **_options: object) -> int:
         seen.extend(isinstance(handler.formatter, PrintableFormatter) for handler in root.handlers)
         return 0
 

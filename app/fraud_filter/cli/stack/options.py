@@ -24,3 +24,8 @@ timeout_option = click.option(
     show_default=True,
     help="seconds until every service must be healthy",
 )
+now_option = click.option(
+    "--now",
+    is_flag=True,
+    help="with a standby: the active filter ends at once and not at its next commit; what came since is decided again",
+)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from fraud_filter.cli.stack.options import env_file_option
+
+if TYPE_CHECKING:
+    from fraud_filter.report.prometheus import Prometheus
 
 
 @click.command()
@@ -27,14 +31,20 @@ def command(since: str, url: str | None, query: str | None, output: Path, env: P
 
     Exit codes: 0 written; 1 there is no data; 2 bad input, or no Prometheus answers.
     """
-    from fraud_filter.compose.addresses import find_prometheus
     from fraud_filter.report.data import collect
     from fraud_filter.report.page import write_page
     from fraud_filter.report.prometheus import Prometheus
     from fraud_filter.report.window import parse_since
 
     seconds = parse_since(since)
-    prometheus = Prometheus(url) if url else find_prometheus(env)
+    prometheus = Prometheus(url) if url else _of_the_stack(env)
     data = collect(prometheus, seconds, query)
     write_page(data, output)
     click.echo(f"{output.resolve()}: the last {since} from {prometheus.address}")
+
+
+def _of_the_stack(env: Path) -> Prometheus:
+    """A Prometheus that is named is asked without Docker."""
+    from fraud_filter.compose.addresses import find_prometheus
+
+    return find_prometheus(env)

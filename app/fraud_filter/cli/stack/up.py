@@ -7,6 +7,9 @@ from pathlib import Path
 import click
 
 from fraud_filter.cli.stack.options import env_file_option, timeout_option
+from fraud_filter.home import IS_PACKAGE
+
+_TARGETS = ("make status", "make switch MODE=real-time", "make audit", "make logs", "make down")
 
 
 @click.command()
@@ -20,15 +23,21 @@ from fraud_filter.cli.stack.options import env_file_option, timeout_option
     default=None,
     help="logins, encryption and rights everywhere, from now on; docs/operations.md, Security  [COMPOSE_FILE]",
 )
-def command(env: Path, timeout_s: float, workers: int | None, secure: bool | None) -> None:
+@click.option(
+    "--standby/--no-standby",
+    default=None,
+    help="a second filter that waits, warm, on workers of its own, and takes over, from now on  [STANDBY]",
+)
+def command(env: Path, timeout_s: float, workers: int | None, secure: bool | None, standby: bool | None) -> None:
     """Check, build and start the stack; return when every service is healthy.
 
     The settings file is made at the first time, with generated secrets. Exit codes: 0 all healthy, 1 a build failed
     or a service did not become healthy (its last log lines are shown), 2 bad input or no Docker Engine.
     """
-    from fraud_filter.compose import env_file, images, security
+    from fraud_filter.compose import conf, env_file, images, security
     from fraud_filter.compose.addresses import addresses
-    from fraud_filter.compose.checks import check_all
+    from fraud_filter.compose.checks import INSIDE, check_all
+    from fraud_filter.compose.moving import seats
     from fraud_filter.compose.stack import Stack
     from fraud_filter.compose.waiting import start
 
@@ -37,13 +46,21 @@ def command(env: Path, timeout_s: float, workers: int | None, secure: bool | Non
         security.switch(stack, secure=secure)
     security.prepare(stack)
     env_file.require(stack.env, stack.values)
+    stack.set_standby(standby)
     if workers is not None:
         stack.change("SPARK_WORKERS", str(workers))
     settings = check_all(stack)
+    conf.prepare(stack)
+    for name in INSIDE:
+        if stack.values.get(name):
+            click.echo(f"{name} is for programs on this machine; the stack's containers have a value of their own")
     images.prepare(stack)
     click.echo(f"starting {stack.name} in {settings.mode} mode" + (", secured" if stack.secure else ""))
     took = start(stack, ["--remove-orphans"], stack.services(), timeout_s)
+    seats.leave_one(stack)
     click.echo(f"all healthy after {took:.0f} s")
     for name, address in addresses(stack):
         click.echo(f"  {name:<18} {address}")
-    click.echo("next: make status, make switch MODE=real-time, make audit, make logs, make down")
+    verbs = ("status", "switch real-time", "audit", "down")
+    shown = [f"fraud-filter {verb}" for verb in verbs] if IS_PACKAGE else _TARGETS
+    click.echo(f"next: {', '.join(shown)}")

@@ -19,8 +19,9 @@ from lab.harness.processes import Child
 _HERE = Path(__file__).parent
 _VENV = HOME / ".venv-flink"
 
-#: Flink's options. Sources, the statement and the sink are one chain in one thread a partition, records are handed on
-#: as objects, and nothing waits in a buffer; the sink flushes at each checkpoint, which makes it at-least-once.
+#: Flink's options. Source, statement and sink are one chain in one task a partition (a fetcher thread reads for it),
+#: records are handed on as objects, and nothing waits in a buffer; the sink flushes at each checkpoint, which makes it
+#: at-least-once.
 _SETTINGS = {
     "execution.runtime-mode": "STREAMING",
     "execution.buffer-timeout.interval": "0 ms",

@@ -1,20 +1,26 @@
 """Writes the filter as one Flink SQL statement, for rules and schemas that both engines read alike.
 
-The payment is parsed once: its fields go through an array of one row, behind which Flink's planner does not repeat the
-JSON functions for each use of a field. Payments above `max_record_bytes` are not told apart; the bench sends none.
+Each field is taken from the JSON once: the fields go through an array of one row, behind which Flink's planner does not
+repeat the JSON functions for each use of a field. Each JSON function parses the whole text. Payments above
+`max_record_bytes` are not told apart; the bench sends none.
+
+Features are aggregates over windows in processing time: in event time Flink holds each payment back until every
+partition has a later one. A query knows one window for all its aggregates, so that each window is a query of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlglot import exp
 
 from fraud_filter import schema as layout
-from fraud_filter.config import Settings
+from fraud_filter.config import Settings, named
 from fraud_filter.errors import UsageError
 from fraud_filter.query.record_size import most_written_bytes
+from fraud_filter.rules.features import Feature
 from fraud_filter.rules.ruleset import RuleSet
 from fraud_filter.schema import Field, PaymentSchema
 from lab.bench.floor.plain_rules import PlainRule, plain_rules
@@ -54,7 +60,7 @@ def tables(settings: Settings, start: Mapping[int, int]) -> list[str]:
     read = ", ".join(["`_key` BYTES, `_value` BYTES", *(metadata.format(*column) for column in columns)])
     written = "`_key` BYTES, `_value` BYTES, `topic` STRING METADATA, `headers` MAP<STRING, BYTES> METADATA"
     return [
-        f"CREATE TABLE payments ({read}) WITH ({_options(source)})",
+        f"CREATE TABLE payments ({read}, `_now` AS PROCTIME()) WITH ({_options(source)})",
         f"CREATE TABLE decisions ({written}) WITH ({_options(sink)})",
     ]
 
@@ -65,32 +71,70 @@ def statement(schema: PaymentSchema, rules: RuleSet, settings: Settings, topic_i
     Raises:
         UsageError: a rule is more than plain comparisons, or a field of a type other than STRING, DOUBLE, TIMESTAMP.
     """
-    conditions = {rule.name: _condition(rule) for rule in plain_rules(rules, schema)}
+    conditions = {rule.name: _condition(rule) for rule in plain_rules(rules, schema, features=True)}
     parsed = [column for field in schema.fields for column in _parsed(field)]
     is_missing = " OR ".join(f"{_quoted(name)} IS NULL" for name in schema.required)
     matched = ", ".join(f"CASE WHEN {condition} THEN {_text(name)} END" for name, condition in conditions.items())
     members = [f"KEY {_text(field.name)} VALUE {_quoted(_shown(field))}" for field in schema.fields]
+    members += [f"KEY {_text(feature.name)} VALUE {_quoted(feature.name)}" for feature in rules.features]
     members.append(f"KEY {_text(layout.RULES_FIELD)} VALUE JSON_ARRAY({matched} ABSENT ON NULL)")
     flagged = f"CAST(JSON_OBJECT({', '.join(members)}) AS BYTES)"
     topics = _text(settings.rejected_topic), _text(settings.flagged_topic)
     headers = _headers(topic_id, f"'{layout.REASON_MALFORMED}'"), _headers(topic_id, None)
+    payments = f"""
+        SELECT *{_per(rules, is_missing)}
+        FROM (SELECT *, ARRAY[ROW({", ".join(value for _, value in parsed)})] AS `_payment`
+              FROM (SELECT *, DECODE(`_value`, 'UTF-8') AS `_text` FROM payments))
+        CROSS JOIN UNNEST(`_payment`) AS `_fields` ({", ".join(_quoted(name) for name, _ in parsed)})
+    """  # noqa: S608 - names and literals are quoted by sqlglot
     return f"""
         INSERT INTO decisions
         SELECT `_key`,
                CASE WHEN {is_missing} THEN `_value` ELSE {flagged} END,
                CASE WHEN {is_missing} THEN {topics[0]} ELSE {topics[1]} END,
                CASE WHEN {is_missing} THEN {headers[0]} ELSE {headers[1]} END
-        FROM (SELECT *, ARRAY[ROW({", ".join(value for _, value in parsed)})] AS `_payment`
-              FROM (SELECT *, DECODE(`_value`, 'UTF-8') AS `_text` FROM payments))
-        CROSS JOIN UNNEST(`_payment`) AS `_fields` ({", ".join(_quoted(name) for name, _ in parsed)})
+        FROM ({_remembered(payments, rules.features)})
         WHERE {is_missing} OR {" OR ".join(conditions.values())}
     """  # noqa: S608 - names and literals are quoted by sqlglot
+
+
+def _per(rules: RuleSet, is_missing: str) -> str:
+    """The column of the key whose payments features look at; null where there is no payment."""
+    if not rules.features:
+        return ""
+    return f", CASE WHEN NOT ({is_missing}) THEN {_quoted(rules.features[0].per)} END AS `_per`"
+
+
+def _remembered(payments: str, features: Sequence[Feature]) -> str:
+    """The payments with a column for each feature; those without `_per` are no payments and in nobody's window."""
+    for over_ms in sorted({feature.over_ms for feature in features}):
+        window = f"(PARTITION BY `_per` ORDER BY `_now` RANGE BETWEEN {_interval(over_ms)} PRECEDING AND CURRENT ROW)"
+        own = [feature for feature in features if feature.over_ms == over_ms]
+        columns = ", ".join(f"{_aggregate(feature)} OVER {window} AS {_quoted(feature.name)}" for feature in own)
+        payments = f"SELECT *, {columns} FROM ({payments})"  # noqa: S608 - names are quoted by sqlglot
+    return payments
+
+
+def _interval(over_ms: int) -> str:
+    days, rest_ms = divmod(over_ms, 86_400_000)
+    text = (datetime.min + timedelta(milliseconds=rest_ms)).time().isoformat("milliseconds")
+    return f"INTERVAL '{days} {text}' DAY(3) TO SECOND(3)"
+
+
+def _aggregate(feature: Feature) -> str:
+    if feature.field is None:
+        if feature.kind != "count":
+            what = f"the feature {feature.name!r}: {feature.kind}"
+            raise UsageError(f"{named('rules')}: Flink's filter can't take {what}")
+        return "COUNT(*)"
+    field = _quoted(feature.field)
+    return f"COUNT(DISTINCT {field})" if feature.kind == "count_distinct" else f"{feature.kind.upper()}({field})"
 
 
 def _parsed(field: Field) -> list[tuple[str, str]]:
     """Names and expressions of the columns that a field is parsed into; a time is kept as text, too."""
     if not field.name.isidentifier():
-        raise UsageError(f"setting payment_schema: Flink's filter can't take the field name {field.name!r}")
+        raise UsageError(f"{named('payment_schema')}: Flink's filter can't take the field name {field.name!r}")
     text = f"JSON_VALUE(`_text`, '$.{field.name}')"
     if field.type == "STRING":
         return [(field.name, text)]
@@ -99,7 +143,7 @@ def _parsed(field: Field) -> list[tuple[str, str]]:
     if field.type == "TIMESTAMP":
         return [(field.name, f"TO_TIMESTAMP({text}, '{_TIME_FORMAT}')"), (_shown(field), text)]
     raise UsageError(
-        f"setting payment_schema: Flink's filter can't take the field {field.name!r} of type {field.type}; it knows "
+        f"{named('payment_schema')}: Flink's filter can't take the field {field.name!r} of type {field.type}; it knows "
         "STRING, DOUBLE and TIMESTAMP"
     )
 

@@ -23,7 +23,7 @@ from fraud_filter.kafka.client import librdkafka_config
 from fraud_filter.kafka.topic_id import find_input, open_admin
 from fraud_filter.query.record_size import most_written_bytes
 from fraud_filter.rules.ruleset import load_rules
-from fraud_filter.schema import load_schema
+from fraud_filter.schema import input_schema
 from lab.bench.floor.python_filter import PythonFilter
 
 _POLL_S = 0.1
@@ -53,7 +53,7 @@ class Floor:
 
     def __init__(self, settings: Settings) -> None:
         """Raises UsageError: the schema or the rules are more than the plain filter knows, or no broker answers."""
-        schema = load_schema(settings.payment_schema)
+        schema = input_schema(settings)
         self._filter = PythonFilter(schema, load_rules(settings.rules, schema), settings)
         self._settings = settings
         self._topic_id = find_input(open_admin(settings), settings).id

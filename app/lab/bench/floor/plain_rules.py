@@ -6,6 +6,7 @@ same, and the audit would find them out if they did not.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ _PLAIN = (
     *(exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In),
     *(exp.Is, exp.Null, exp.Boolean, exp.Literal, exp.Column, exp.Identifier, exp.Hour, exp.Neg),
 )
+#: The type of a feature whose value is a number of any kind.
+_NUMBER = "number"
 
 
 @dataclass(frozen=True)
@@ -32,17 +35,19 @@ class PlainRule:
     ids: frozenset[str] = frozenset()
 
 
-def plain_rules(rules: RuleSet, schema: PaymentSchema) -> list[PlainRule]:
-    """The rules, in the order of the file.
+def plain_rules(rules: RuleSet, schema: PaymentSchema, *, features: bool = False) -> list[PlainRule]:
+    """The rules, in the order of the file; `features`: whether they may name features whose values are numbers.
 
     Raises:
         UsageError: a rule is more than plain comparisons; names the rule and the part.
     """
-    return [_plain(rule, rules, schema) for rule in rules.rules]
-
-
-def _plain(rule: Rule, rules: RuleSet, schema: PaymentSchema) -> PlainRule:
     types = {field.name.lower(): field.type for field in schema.fields}
+    if features:
+        types |= {one.name.lower(): _NUMBER for one in rules.features if one.kind not in ("min", "max")}
+    return [_plain(rule, rules, types) for rule in rules.rules]
+
+
+def _plain(rule: Rule, rules: RuleSet, types: Mapping[str, str]) -> PlainRule:
     if rule.when is None:
         if types[str(rule.column).lower()] != "STRING":
             raise rules.refuse(rule, "only the filter itself compares a block list with a field that is no STRING")
@@ -60,4 +65,4 @@ def _plain(rule: Rule, rules: RuleSet, schema: PaymentSchema) -> PlainRule:
 
 
 def _is_plain(column: exp.Column, kind: str) -> bool:
-    return kind in ("STRING", "DOUBLE") or (kind == "TIMESTAMP" and isinstance(column.parent, exp.Hour))
+    return kind in ("STRING", "DOUBLE", _NUMBER) or (kind == "TIMESTAMP" and isinstance(column.parent, exp.Hour))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from sqlglot.executor.env import ENV
@@ -23,7 +23,7 @@ from fraud_filter.schema import PaymentSchema
 from lab.bench.floor.plain_rules import PlainRule, plain_rules
 
 _HOUR_US = 3_600_000_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Fields = dict[str, Any]
 
@@ -52,7 +52,7 @@ class PythonFilter:
 
     def decide(self, key: bytes | None, value: bytes | None) -> Written | None:
         """What to write of a record; None when nothing."""
-        if is_too_large(key, value, self._settings):
+        if is_too_large(key, value, self._settings.max_record_bytes):
             return Written(None, None, layout.REASON_TOO_LARGE)
         reading = self._reader.read(value)
         if reading.reason is not None:

@@ -59,7 +59,7 @@ def test_the_command_prints_both_and_counts_what_differs(tmp_path: Path) -> None
     done = CliRunner().invoke(command, files, standalone_mode=False)
     assert done.exception is None
     assert "real-time/floor 100/s p50" in done.output
-    assert done.output.endswith("6 of 26 figures differ by more than 20%\n")
+    assert done.output.endswith("6 of 26 values differ by more than 20%\n")
 
 
 def test_the_command_counts_what_one_report_alone_has(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_the_command_counts_what_one_report_alone_has(tmp_path: Path) -> None:
     other.write_text(json.dumps({**report, "results": [one for one in report["results"] if one["rate"] == 100]}))
     done = CliRunner().invoke(command, [str(one), str(other)], standalone_mode=False)
     assert done.output.count("in one only") == 12
-    assert done.output.endswith("0 of 14 figures differ by more than 20%; 12 are in one report only\n")
+    assert done.output.endswith("0 of 14 values differ by more than 20%; 12 are in one report only\n")
 
 
 def test_ratios_at_other_rates_are_other_figures(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from fraud_filter.generator.payments import MadePayments, Shares
 from fraud_filter.oracle import Oracle
 from fraud_filter.rules.ruleset import RuleSet, load_rules
 from fraud_filter.schema import PaymentSchema, load_schema
+from lab.bench.contenders import VELOCITY_RULES
 from lab.bench.flink.sql import statement, tables
 from lab.bench.floor.plain_rules import plain_rules
 from lab.bench.floor.python_filter import PythonFilter
@@ -118,6 +119,36 @@ def test_flink_gets_the_predicates_as_they_are(settings: config.Settings, schema
     assert "`payment_id` IN ('pay-blocked-0001', 'pay-blocked-0002', 'pay-blocked-0003')" in text
     assert text.count("JSON_VALUE(") == len(schema.fields) + 1  # parsed once, and the time's own text
     assert "'payments.rejected'" in text
+
+
+def test_flink_gets_each_window_of_a_card_as_a_query_of_its_own(
+    settings: config.Settings, schema: PaymentSchema
+) -> None:
+    rules = load_rules(VELOCITY_RULES, schema)
+    text = statement(schema, rules, settings, "x")
+    for window, value in (
+        ("INTERVAL '0 00:10:00.000' DAY(3) TO SECOND(3)", "COUNT(*)"),
+        ("INTERVAL '0 01:00:00.000' DAY(3) TO SECOND(3)", "SUM(`amount`)"),
+        ("INTERVAL '1 00:00:00.000' DAY(3) TO SECOND(3)", "COUNT(DISTINCT `country`)"),
+    ):
+        named = f"{value} OVER (PARTITION BY `_per` ORDER BY `_now` RANGE BETWEEN {window} PRECEDING AND CURRENT ROW)"
+        assert named in text
+    assert "KEY 'payments_10m' VALUE `payments_10m`" in text
+    assert "(`countries_1d` >= 4)" in text
+
+
+def test_features_that_only_the_filter_knows_are_refused(
+    settings: config.Settings, schema: PaymentSchema, tmp_path: Path
+) -> None:
+    path = tmp_path / "rules.yml"
+    path.write_text(
+        "features: [{name: idle, per: card_id, over: 1 hour, value: seconds_since_last}]\n"
+        "rules: [{name: often, when: idle < 1}]\n"
+    )
+    with pytest.raises(UsageError, match="can't take the feature 'idle': seconds_since_last"):
+        statement(schema, load_rules(path, schema), settings, "x")
+    with pytest.raises(UsageError, match="only the filter itself compares 'idle'"):
+        plain_rules(load_rules(path, schema), schema)
 
 
 def test_flink_reads_from_the_given_offsets(settings: config.Settings) -> None:

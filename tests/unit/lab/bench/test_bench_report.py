@@ -6,15 +6,17 @@ import json
 import re
 import struct
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from bench_sample import MEDIANS, ROUNDS, sample_rate, sample_report, sample_starts
 from fraud_filter.errors import FraudFilterError
 from lab.bench.results.report import render_html, report_data, write_report
 from lab.bench.results.result import RestartResult, StartResult
-from lab.bench.results.table import markdown_results
+from lab.bench.results.table import markdown_results, result_table
 from lab.harness.outcome import Audited
 
 FAILED = StartResult("floor", 1, error="the floor ended with exit code 1\n  <script>alert(1)</script>")
@@ -43,6 +45,18 @@ def test_the_json_has_every_round_with_its_histogram() -> None:
     assert rate["due_us_hdr"].startswith("HIST")
     assert rate["cpu_s_per_1000"] == 2
     assert len(rate["timeline"]) == 20
+
+
+def test_the_table_at_the_end_shows_latency_from_the_due_time_too() -> None:
+    """What a slow broker held up counts in it alone."""
+    starts = sample_starts()
+    late = replace(starts[0], rates=tuple(replace(rate, due={**rate.due, "p99_ms": 7654}) for rate in starts[0].rates))
+    console = Console(width=200, file=StringIO())
+    console.print(result_table(report_data(sample_report(starts=[late]))["results"]))
+    assert isinstance(console.file, StringIO)
+    shown = console.file.getvalue()
+    assert "due p99" in shown
+    assert shown.count("7,654") == 2, shown
 
 
 def test_the_table_for_the_documentation_has_a_line_for_each_contender() -> None:

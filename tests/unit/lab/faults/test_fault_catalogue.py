@@ -8,9 +8,10 @@ import pytest
 import yaml
 
 from fraud_filter.compose import env_file
+from fraud_filter.compose.stack import FILTER
 from fraud_filter.errors import UsageError
 from lab.faults.catalogue import FAULTS, choose
-from lab.faults.stage import BROKER, FILTER, KEEPER, MASTER, OVERLAY, WORKER
+from lab.harness.compose_stack import BROKER, KEEPER, MASTER, OVERLAY, WORKER
 
 BASE = yaml.safe_load(env_file.COMPOSE_FILE.read_text())["services"]
 OWN = yaml.safe_load(OVERLAY.read_text())
@@ -18,7 +19,7 @@ OWN = yaml.safe_load(OVERLAY.read_text())
 
 def test_every_fault_has_a_name_of_its_own_that_an_option_can_take() -> None:
     names = [fault.name for fault in FAULTS]
-    assert len(set(names)) == len(names) == 15
+    assert len(set(names)) == len(names) == 16
     assert all(re.fullmatch(r"[a-z-]+", name) for name in names)
 
 

@@ -47,6 +47,7 @@ def test_results_replace_those_of_the_same_fault_and_mode_only(tmp_path: Path) -
     assert found[1] == {
         "fault": "driver-kill", "mode": "continuous", "lost": 2, "duplicated": 7, "unexpected": 0, "recovery_s": 12.5,
         "limit_s": 30.0, "seen_as": "event=restarting reason=java-gone", "error": "",
+        "standby": False,
     }  # fmt: skip
     write_outcomes(file, [DONE], add=False)
     assert len(json.loads(file.read_text())) == 1
@@ -56,15 +57,18 @@ def test_the_table_stands_between_its_markers(tmp_path: Path) -> None:
     file = tmp_path / "a.md"
     file.write_text("before\n<!-- faults: begin -->\nold\n<!-- faults: end -->\nafter\n")
     late = replace(DONE, fault="broker-kill", recovery_s=None, audit=Audited(None, 7, 0), error="gone|away", seen_as="")
-    items = write_outcomes(tmp_path / "faults.json", [late, DONE], add=False)
+    beside = replace(DONE, audit=Audited(0, 3, 0), recovery_s=2.5, standby=True, seen_as="event=taking_over")
+    items = write_outcomes(tmp_path / "faults.json", [late, beside, DONE], add=False)
     write_between(file, "faults", markdown_table(items, ["driver-kill", "broker-kill"]))
     assert file.read_text().splitlines() == [
         "before",
         "<!-- faults: begin -->",
-        "| fault | mode | lost | duplicated | recovery, s | seen as |",
-        "|---|---|---|---|---|---|",
-        "| `driver-kill` | `continuous` | 0 | 7 | 12.5 | event=restarting reason=java-gone |",
-        "| `broker-kill` | `continuous` | - | 7 | - | gone\\|away |",
+        "| fault | mode | lost | duplicated | recovery, s | lost, with a standby | duplicated, with a standby | "
+        "recovery, s, with a standby | seen as |",
+        "|---|---|---|---|---|---|---|---|---|",
+        "| `driver-kill` | `continuous` | 0 | 7 | 12.5 | 0 | 3 | 2.5 | event=restarting reason=java-gone; "
+        "with a standby: event=taking_over |",
+        "| `broker-kill` | `continuous` | - | 7 | - | - | - | - | gone\\|away |",
         "<!-- faults: end -->",
         "after",
     ]

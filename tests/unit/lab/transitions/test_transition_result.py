@@ -14,6 +14,7 @@ from rich.console import Console
 
 from fraud_filter.cli.main import cli
 from fraud_filter.errors import UsageError
+from fraud_filter.home import HOME
 from lab.harness.outcome import Audited
 from lab.transitions.result import Transition, markdown_table, result_table, write_transitions
 from lab.transitions.route import order_changes, parse_changes
@@ -101,3 +102,11 @@ def test_a_place_for_the_table_is_asked_for_before_the_work(tmp_path: Path) -> N
     assert isinstance(done.exception, UsageError)
     assert "argument --docs:" in str(done.exception)
     assert "<!-- transitions: begin -->" in str(done.exception)
+
+
+def test_rules_with_features_are_refused_as_no_two_modes_compute_them() -> None:
+    rules = str(HOME / "app/rules-velocity.yml")
+    done = CliRunner().invoke(cli, ["transitions", "--rules", rules], standalone_mode=False)
+    assert isinstance(done.exception, UsageError)
+    assert "has features, whose state only real-time mode has" in str(done.exception)
+    assert "fraud-filter takeover --modes real-time" in str(done.exception)

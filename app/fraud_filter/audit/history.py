@@ -1,0 +1,98 @@
+"""What features need beyond the audited payments: those before them, and which of them no audit can tell.
+
+Features of a key whose payments lie on several partitions depend on the order in which the query read these, which is
+told nowhere. Neither are those of a window that reaches back to before what is retained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import TopicPartition
+
+from fraud_filter.config import Settings
+from fraud_filter.kafka.offsets import open_consumer, read_records
+from fraud_filter.oracle import Decision, Oracle
+from fraud_filter.rules.features import Feature, reach_ms
+
+
+@dataclass
+class History:
+    """Where reading begins, by partition; `key_at` is the key's place among a payment's fields."""
+
+    start: dict[int, int]
+    key_at: int = 0
+    #: Append time in ms since 1970 up to which windows reach back to before what can be read, by partition.
+    untold_until: dict[int, int] = field(default_factory=dict)
+    #: Keys with payments on several partitions.
+    scattered: frozenset[Hashable] = frozenset()
+
+    def can_tell(self, partition: int, timestamp_ms: int, decision: Decision) -> bool:
+        """Whether the features of a valid payment follow from what is read."""
+        key = decision.fields[self.key_at]
+        return timestamp_ms > self.untold_until.get(partition, timestamp_ms - 1) and key not in self.scattered
+
+
+def find_history(
+    settings: Settings,
+    oracle: Oracle,
+    features: Iterable[Feature],
+    bounds: Mapping[int, tuple[int, int]],
+    first: Mapping[int, int],
+    last: Mapping[int, int],
+    begin: Mapping[int, int],
+) -> History:
+    """Reads the input once to find it.
+
+    Args:
+        bounds: the first retained offset and the end, by partition.
+        first: the first audited offset, by partition; `last` the one after the last.
+        begin: where the query began at first, as far as that is known: its state has nothing of what lies before.
+    """
+    longest_ms = reach_ms(features)
+    start: dict[int, int] = {}
+    untold: dict[int, int] = {}
+    for number, at in first.items():
+        low = bounds[number][0]
+        reaches = _offset_before(settings, number, at, last[number], longest_ms) if at > low else at
+        start[number] = min(max(reaches, begin.get(number, 0), low), at)
+        oldest = _time_of(settings, number, low, last[number]) if start[number] == low > begin.get(number, 0) else None
+        if oldest is not None:
+            untold[number] = oldest + longest_ms
+    return History(start, oracle.key_at, untold, _scattered(settings, oracle, start, last))
+
+
+def _offset_before(settings: Settings, partition: int, at: int, end: int, longest_ms: int) -> int:
+    """The first offset whose payment lies in a window of the payment at `at`."""
+    time_ms = _time_of(settings, partition, at, end)
+    if time_ms is None:
+        return at
+    wanted = TopicPartition(settings.input_topic, partition, max(time_ms - longest_ms, 0))
+    with open_consumer(settings) as consumer:
+        (found,) = consumer.offsets_for_times([wanted], timeout=settings.kafka_timeout_s)
+    return int(found.offset) if 0 <= found.offset <= at else at
+
+
+def _time_of(settings: Settings, partition: int, at: int, end: int) -> int | None:
+    """The append time of the first record from `at` on; None where there is none before `end`."""
+    records = next(read_records(settings, settings.input_topic, {partition: at}, {partition: end}), [])
+    return int(records[0].timestamp()[1]) if records else None
+
+
+def _scattered(
+    settings: Settings, oracle: Oracle, start: Mapping[int, int], end: Mapping[int, int]
+) -> frozenset[Hashable]:
+    """The keys with payments on several partitions."""
+    if len(end) < 2:
+        return frozenset()
+    home: dict[Any, int] = {}
+    found: set[Hashable] = set()
+    for number in sorted(end):
+        for batch in read_records(settings, settings.input_topic, {number: start[number]}, {number: end[number]}):
+            for message in batch:
+                reason, fields = oracle.reader.read(message.value())
+                if reason is None and home.setdefault(fields[oracle.key_at], number) != number:
+                    found.add(fields[oracle.key_at])
+    return frozenset(found - {None})

@@ -1,0 +1,144 @@
+"""Which rules the audit judges a decision by: those that its header names, else those that decided at its offset.
+
+Rules change while payments come. The filter keeps each version in its checkpoint, with the offsets from which on it
+decided; of what lies before the first of them, and without a checkpoint, the given rules are taken.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from fraud_filter.audit.gaps import Recorded
+from fraud_filter.model.saved import SavedModel
+from fraud_filter.oracle import Judge, Oracle, Place
+from fraud_filter.query.source_headers import Source
+from fraud_filter.rules.features import Feature
+from fraud_filter.rules.ruleset import RuleSet
+from fraud_filter.rules.version import Ruling
+from fraud_filter.schema import SCORE, PaymentSchema
+
+#: Sets of rules that are ready to judge at a time: each is a database of its own.
+_READY = 16
+
+
+class Rulings:
+    """All rules of an audit, by number; 0 are the given ones."""
+
+    def __init__(
+        self,
+        given: Ruling,
+        recorded: Recorded | None = None,
+        model_of: Callable[[RuleSet], SavedModel | None] = lambda _: None,
+    ) -> None:
+        """`model_of` reads the model of rules."""
+        self._model_of = model_of
+        kept = recorded.rulings if recorded else {}
+        self.all = [given, *(ruling for version, ruling in kept.items() if version != given.version)]
+        self._numbers = {ruling.version: number for number, ruling in enumerate(self.all)}
+        self._began = recorded.versions if recorded else []
+        self._steps: dict[int, tuple[list[int], list[int]]] = {}
+        self._oracles: dict[object, Oracle] = {}
+        self._judges: dict[int, Judge] = {}
+        #: Payments that were decided by other rules than those of their offset, as at the end of the former's time.
+        self._also: dict[tuple[int, int], set[int]] = {}
+        #: Decisions by the version in their header, and those by versions that are not known here.
+        self.counted: Counter[str] = Counter()
+        self.unknown = 0
+
+    @property
+    def columns(self) -> list[PaymentSchema]:
+        """Of each set of rules: the fields that a flagged record has."""
+        return [ruling.rules.columns(ruling.schema) for ruling in self.all]
+
+    @property
+    def features(self) -> list[Feature]:
+        """Those of all rules: on one checkpoint they are the same."""
+        return list({one.described: one for ruling in self.all for one in ruling.rules.features}.values())
+
+    @property
+    def results(self) -> list[str]:
+        """Names of the fields of a flagged record that are the filter's own: features and score."""
+        scores = [SCORE] if any(ruling.rules.model for ruling in self.all) else []
+        return [feature.name for feature in self.features] + scores
+
+    @property
+    def remembering(self) -> Oracle | None:
+        """One that computes features; None where no rules have any."""
+        return next((self.oracle(number) for number, ruling in enumerate(self.all) if ruling.rules.features), None)
+
+    def oracle(self, number: int) -> Oracle:
+        """The one that reads for these rules: the same one for all rules that differ in their predicates alone."""
+        ruling = self.all[number]
+        features = tuple(tuple(one.to_document()) for one in ruling.rules.features)
+        kind = ruling.schema, features, ruling.velocity_payments, ruling.rules.model_version
+        if kind not in self._oracles:
+            self._oracles[kind] = Oracle(
+                ruling.schema, ruling.rules, ruling.velocity_payments, self._model_of(ruling.rules)
+            )
+        return self._oracles[kind]
+
+    def readers(self, numbers: Iterable[int]) -> list[Oracle]:
+        """The oracles of these rules, and all that remember what they read."""
+        wanted = {id(oracle): oracle for oracle in map(self.oracle, numbers)}
+        return list((wanted | {id(one): one for one in self._oracles.values() if one.remembers}).values())
+
+    def judge(self, number: int) -> Judge:
+        """The one that decides by these rules."""
+        judge = self._judges.pop(number, None) or self.oracle(number).sharing(self.all[number].rules)
+        self._judges[number] = judge
+        if len(self._judges) > _READY:
+            del self._judges[next(iter(self._judges))]
+        return judge
+
+    def see(self, source: Source) -> int:
+        """The rules that a decision is to be judged by."""
+        self.counted[source.version] += 1
+        due = self._due(source.partition, source.offset)
+        number = self._numbers.get(source.version)
+        if number is None:
+            self.unknown += source.version != ""
+            return due
+        if number == due or source.offset < self._first(source):
+            return due
+        self._also.setdefault((source.partition, source.offset), set()).add(number)
+        return number
+
+    def of(self, places: Sequence[Place]) -> list[tuple[int, ...]]:
+        """For each payment the rules that had to decide it, then others that did."""
+        also = self._also
+        return [
+            (self._due(place.partition, place.offset), *sorted(also.get((place.partition, place.offset), ())))
+            for place in places
+        ]
+
+    def forget(self, partitions: Iterable[int]) -> None:
+        """Lets go of what oracles remember of partitions of which no more payments come."""
+        for oracle in self._oracles.values():
+            oracle.forget(partitions)
+
+    def _first(self, source: Source) -> int:
+        """The offset from which on the named version decided; an audit without a checkpoint knows of none."""
+        begun = (one.begin.get(source.partition, 0) for one in self._began if one.version == source.version)
+        return min(begun, default=0)
+
+    def _due(self, partition: int, offset: int) -> int:
+        if not self._began:
+            return 0
+        starts, numbers = self._steps.get(partition) or self._find_steps(partition)
+        at = bisect_right(starts, offset)
+        return numbers[at - 1] if at else 0
+
+    def _find_steps(self, partition: int) -> tuple[list[int], list[int]]:
+        """From which offset on which rules decided last: what begins reads on from what is committed."""
+        starts: list[int] = []
+        numbers: list[int] = []
+        for one in self._began:
+            begin = one.begin.get(partition, 0)
+            while starts and starts[-1] >= begin:
+                del starts[-1], numbers[-1]
+            starts.append(begin)
+            numbers.append(self._numbers[one.version])
+        self._steps[partition] = starts, numbers
+        return self._steps[partition]

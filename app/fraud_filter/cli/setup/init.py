@@ -1,0 +1,49 @@
+"""`fraud-filter init`: a directory with the files that a user edits, and settings that name them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fraud_filter.errors import UsageError
+from fraud_filter.home import HOME
+
+#: What is written beside `.env`: its name there, and the file that ships.
+FILES = {
+    "conf/rules.yml": HOME / "app/rules.yml",
+    "conf/blocked-cards.txt": HOME / "app/blocked-cards.txt",
+    "conf/payment.ddl": HOME / "app/payment.ddl",
+    "conf/topics.yml": HOME / "kafka/topics.yml",
+}
+_ENV = ".env"
+_OWN_LINES = Path(__file__).with_name("project.env")
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path))
+def command(directory: Path) -> None:
+    """Write a project of your own into DIRECTORY: rules, payment schema, topics, and a .env with settings.
+
+    `run`, `rules`, `demo`, `up` and the other verbs use them when they are called from there. Nothing that is there is
+    overwritten.
+    """
+    from fraud_filter.compose import env_file
+
+    present = [name for name in (*FILES, _ENV) if (directory / name).exists()]
+    if present:
+        raise UsageError(f"{directory} has {', '.join(present)} already: name another directory, or move them away")
+    env = directory / _ENV
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        env_file.make(env)
+        env.write_text(_OWN_LINES.read_text(encoding="utf-8") + env.read_text(encoding="utf-8"), encoding="utf-8")
+        for name, file in FILES.items():
+            (directory / name).write_bytes(file.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{error.filename or directory} can't be written: {error.strerror}; name another") from None
+    for name in (*FILES, _ENV):
+        click.echo(directory / name)
+    click.echo(
+        f"next: cd {directory}, then fraud-filter rules check, fraud-filter demo, or fraud-filter up (with Docker)"
+    )

@@ -1,0 +1,35 @@
+"""What is said of brokers that do not answer and of topics that are not there: one sentence each, whoever asked."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError, KafkaException
+
+from fraud_filter.config import Settings, named, refused
+from fraud_filter.errors import UsageError
+from fraud_filter.kafka.client import describe_login
+
+
+class NoBrokerError(UsageError):
+    """No broker answered in time."""
+
+
+def no_broker(settings: Settings, error: Exception) -> NoBrokerError:
+    """No broker answered within `kafka_timeout_s` seconds; `error` is how the client put it."""
+    reason = describe_error(error) if isinstance(error, KafkaException) else "timed out"
+    return NoBrokerError(
+        f"{named('kafka_bootstrap_servers')}: no Kafka broker answered at "
+        f"{settings.kafka_bootstrap_servers!r} within {settings.kafka_timeout_s:g} s: {reason}"
+        + describe_login(settings)
+    )
+
+
+def no_topic(settings: Settings, setting: str) -> UsageError:
+    """The topic that `setting` (such as "flagged_topic") names does not exist."""
+    reason = f"does not exist at {settings.kafka_bootstrap_servers!r}"
+    return refused(setting, getattr(settings, setting), reason, "create it with `fraud-filter topics` or name another")
+
+
+def describe_error(error: KafkaException) -> str:
+    """librdkafka's words without its code."""
+    detail = error.args[0]
+    return str(detail.str()) if isinstance(detail, KafkaError) else str(detail)

@@ -1,0 +1,55 @@
+"""The model's score as a column: the pipeline itself, run by Spark's Java. No Python runs per record.
+
+`pyspark.ml` is left aside: it needs numpy in each process that loads it, and wraps the same Java objects.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from fraud_filter.model.saved import SavedModel
+from fraud_filter.schema import SCORE, SCORE_DIGITS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def add_score(payments: DataFrame, saved: SavedModel) -> DataFrame:
+    """The payments with their score: the probability of fraud, rounded; null where the model has none (NaN).
+
+    Args:
+        payments: with the columns that the model takes; it is as with nulls in them.
+
+    Raises:
+        UsageError: Spark can't load the model, or it does not fit the payments.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrame as Frame
+
+    spark = payments.sparkSession
+    own = payments.columns
+    try:
+        pipeline = spark._jvm.org.apache.spark.ml.PipelineModel.load(saved.location)  # type: ignore[union-attr]
+        scored = Frame(pipeline.transform(payments._jdf), spark)
+    except (Py4JJavaError, PySparkException) as error:
+        raise saved.refused(f"Spark can't run it: {_first_line(error)}") from None
+    probability = _second(spark._jvm, scored, saved.stages[-1].params["probabilityCol"])
+    score = F.when(~F.isnan(probability), F.round(probability, SCORE_DIGITS))
+    return scored.select(*(F.col(f"`{name}`") for name in own), score.alias(SCORE))
+
+
+def _second(jvm: Any, scored: DataFrame, vector: str) -> Column:
+    """The second element of a vector."""
+    from pyspark.sql.classic.column import Column as Classic
+
+    array = jvm.org.apache.spark.ml.functions.vector_to_array(scored[vector]._jc, "float64")
+    return F.get(Classic(array), F.lit(1))
+
+
+def _first_line(error: Exception) -> str:
+    cause = getattr(error, "java_exception", None)
+    text = str(cause.getMessage() if cause is not None else error)
+    return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,78 @@
+"""Writes the tables of docs/settings.md from the settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, get_args
+
+from annotated_types import Ge, Gt, Le, MinLen
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
+
+from fraud_filter.config import Settings, env_name, option_name
+from fraud_filter.config.settings import GROUPS
+from fraud_filter.home import HOME
+from fraud_filter.text.tables import markdown, write_between
+
+FILE = HOME / "docs/settings.md"
+_COLUMNS = ("option", "environment", "default", "accepts", "meaning")
+_KINDS: dict[Any, str] = {
+    bool: "`true`, `false`",
+    int: "whole number",
+    float: "number",
+    Path: "file",
+    dict[str, str]: "JSON object",
+}
+
+
+def write(file: Path = FILE) -> None:
+    """Replaces the table of each group.
+
+    Raises:
+        FraudFilterError: the file has no place for one, or can't be written.
+    """
+    for group, names in _groups():
+        rows = [_row(name, Settings.model_fields[name]) for name in names]
+        write_between(file, group, markdown(_COLUMNS, rows))
+
+
+def _groups() -> Iterator[tuple[str, list[str]]]:
+    """Each group's title and its settings; a group ends where the next one begins."""
+    names = list(Settings.model_fields)
+    starts = [*sorted(names.index(first) for first in GROUPS), len(names)]
+    for start, end in pairwise(starts):
+        yield GROUPS[names[start]], names[start:end]
+
+
+def _row(name: str, field: FieldInfo) -> tuple[str, ...]:
+    option = f"`{given}`" if (given := option_name(name)) else "-"
+    return option, f"`{env_name(name)}`", _default(field), _accepted(field), str(field.description)
+
+
+def _default(field: FieldInfo) -> str:
+    value = field.get_default(call_default_factory=True)
+    if isinstance(value, SecretStr) or value in ("", {}):
+        return "-"
+    if isinstance(value, Path):
+        value = value.relative_to(HOME)
+    return f"`{json.dumps(value) if isinstance(value, bool) else value}`"
+
+
+def _accepted(field: FieldInfo) -> str:
+    choices = [choice for choice in get_args(field.annotation) if field.annotation != dict[str, str]]
+    if choices:
+        return ", ".join(f"`{choice}`" for choice in choices)
+    bounds = []
+    for bound in field.metadata:
+        if isinstance(bound, Gt):
+            bounds.append(f"above {bound.gt}")
+        elif isinstance(bound, Ge):
+            bounds.append(f"from {bound.ge}")
+        elif isinstance(bound, Le):
+            bounds.append(f"to {bound.le}")
+        elif isinstance(bound, MinLen):
+            bounds.append("not empty")
+    return " ".join((_KINDS.get(field.annotation, "text"), *bounds))

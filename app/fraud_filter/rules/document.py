@@ -1,0 +1,111 @@
+"""The rules file as YAML has it: its lists, where each entry stands, and keys that stand twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from fraud_filter.config import refused
+from fraud_filter.text.yaml_text import parse_yaml
+
+_SETTING = "rules"
+
+RULES, FEATURES, MODEL = "rules", "features", "model"
+
+
+class Listed(NamedTuple):
+    """An entry of one of the lists, as YAML has it, and where it stands."""
+
+    given: Any
+    node: yaml.Node
+    label: str
+
+    @property
+    def line(self) -> int:
+        """Counted from 1."""
+        return int(self.node.start_mark.line) + 1
+
+
+def read_document(path: Path) -> tuple[dict[str, list[Listed]], str | None]:
+    """The entries of `rules` and of `features`, and where the `model` is; the last two may be left out.
+
+    Raises:
+        UsageError: the file can't be read, is not YAML, or holds no list of rules.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise refused(_SETTING, path, f"can't be read: {error}") from None
+    try:
+        document = parse_yaml(text)
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise refused(_SETTING, path, f"is not valid YAML{where}: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise refused(_SETTING, path, f"is not valid YAML: {error}") from None
+    _check_keys(path, document)
+    assert isinstance(root, yaml.MappingNode)  # noqa: S101 - the document is a mapping, seen above
+    for flaw in _repeated(root):
+        raise refused(_SETTING, path, f"is not accepted: {flaw}")
+    lists = {name.value: node for name, node in root.value}
+    are_lists = all(isinstance(node, yaml.SequenceNode) for name, node in lists.items() if name != MODEL)
+    if set(lists) != set(document) or not are_lists:
+        # merged in from elsewhere (`<<:`)
+        raise refused(_SETTING, path, "must hold `rules:` itself, with a list of rules")
+    listed = {name: _list(document.get(name, []), lists.get(name)) for name in (RULES, FEATURES)}
+    return listed, document.get(MODEL)
+
+
+def repeated_keys(node: yaml.Node) -> list[str]:
+    """The keys that stand twice in an entry and in what is in it; a node may be part of itself."""
+    flaws: list[str] = []
+    waiting, known = [node], set()
+    while waiting:
+        part = waiting.pop()
+        if id(part) in known:
+            continue
+        known.add(id(part))
+        if isinstance(part, yaml.MappingNode):
+            flaws += _repeated(part)
+            waiting += [value for _, value in part.value]
+        elif isinstance(part, yaml.SequenceNode):
+            waiting += part.value
+    return flaws
+
+
+def _check_keys(path: Path, document: Any) -> None:
+    keys = set(document) if isinstance(document, dict) else set()
+    if RULES not in keys or keys - {RULES, FEATURES, MODEL} or not isinstance(document[RULES], list):
+        reason = "must hold one key, `rules:`, with a list of rules, and may hold `features:` and `model:`"
+        raise refused(_SETTING, path, reason)
+    if not document[RULES]:
+        raise refused(_SETTING, path, "holds no rule", "give at least one")
+    if not isinstance(document.get(FEATURES, []), list):
+        raise refused(_SETTING, path, "must hold a list of features in `features:`")
+    if MODEL in keys and not (isinstance(document[MODEL], str) and document[MODEL].strip()):
+        raise refused(_SETTING, path, "must hold the directory of a saved PipelineModel in `model:`")
+
+
+def _list(given: list[Any], node: yaml.SequenceNode | None) -> list[Listed]:
+    pairs = zip(given, node.value if node else [], strict=True)
+    return [Listed(each, its, _label(each, number)) for number, (each, its) in enumerate(pairs, start=1)]
+
+
+def _label(given: Any, number: int) -> str:
+    name = given.get("name") if isinstance(given, dict) else None
+    return name if isinstance(name, str) else f"number {number}"
+
+
+def _repeated(node: yaml.MappingNode) -> Iterator[str]:
+    """Keys that stand twice: YAML keeps the last one, which would silently drop half a rule."""
+    seen = set()
+    for key, _ in node.value:
+        if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in seen:
+            mark = key.start_mark
+            yield f"line {mark.line + 1}, column {mark.column + 1}: the key {key.value!r} stands twice; keep one"
+        seen.add((key.tag, str(key.value)))

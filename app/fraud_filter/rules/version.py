@@ -1,0 +1,78 @@
+"""All that decides about a payment, as one thing with a version: `rules.version` of each decision.
+
+It can be written down and read again, so that what was decided by rules of another day can be decided once more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fraud_filter.config import Settings
+from fraud_filter.rules.features import read_feature
+from fraud_filter.rules.ruleset import Rule, RuleSet
+from fraud_filter.schema import Field, PaymentSchema
+
+_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """Schema, rules with block lists, features and model, and the settings that make a difference; no descriptions.
+
+    `velocity_payments` is 0 where there are no features.
+    """
+
+    schema: PaymentSchema
+    rules: RuleSet
+    velocity_payments: int
+    max_record_bytes: int
+
+    @cached_property
+    def version(self) -> str:
+        """12 hexadecimal digits over all of it."""
+        return hashlib.sha256(json.dumps(self.to_document()).encode()).hexdigest()[:_DIGITS]
+
+    def to_document(self) -> dict[str, Any]:
+        """For JSON."""
+        features, rules = self.rules.features, self.rules
+        model = {"model": [rules.model, rules.model_version, list(rules.model_inputs)]} if rules.model else {}
+        return {
+            **({"has_prefix": True} if self.schema.has_prefix else {}),
+            "schema": [[field.name, field.type, field.required] for field in self.schema.fields],
+            "rules": [[rule.name, rule.when, rule.column, list(rule.ids)] for rule in self.rules.rules],
+            "features": [one.to_document() for one in features],
+            "velocity_payments": self.velocity_payments,
+            "max_record_bytes": self.max_record_bytes,
+            **model,
+        }
+
+
+def ruling_of(rules: RuleSet, schema: PaymentSchema, settings: Settings) -> Ruling:
+    """What decides with these settings; `rules` are those that the mode runs."""
+    payments = settings.velocity_payments if rules.features else 0
+    return Ruling(schema, rules, payments, settings.max_record_bytes)
+
+
+def read_ruling(document: Any, told: str) -> Ruling:
+    """The ruling of a document that `to_document` gave; `told` names where it is from, for refusals.
+
+    Raises:
+        ValueError: it is no such document.
+    """
+    try:
+        fields = tuple(Field(name, kind, bool(required)) for name, kind, required in document["schema"])
+        schema = PaymentSchema(fields, document.get("has_prefix") is True)
+        rules = tuple(
+            Rule(name, 0, when=when, column=column, ids=tuple(ids)) for name, when, column, ids in document["rules"]
+        )
+        features = tuple(map(read_feature, document["features"]))
+        limits = int(document["velocity_payments"]), int(document["max_record_bytes"])
+        model, version, inputs = document.get("model") or (None, "", ())
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{told} is no set of rules that the filter has kept: {error!r}") from None
+    return Ruling(schema, RuleSet(Path(told), rules, features, model, tuple(inputs), version), *limits)

@@ -1,0 +1,190 @@
+"""A filter that waits beside the active one, warm: Java and the session run, and the query's code has run before."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fraud_filter.checkpoint.active import Digests, differing
+from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
+from fraud_filter.checkpoint.plan import plan_repair
+from fraud_filter.checkpoint.reading import read_contents
+from fraud_filter.checkpoint.startup import open_files
+from fraud_filter.config import Settings
+from fraud_filter.errors import FraudFilterError
+from fraud_filter.kafka.topic_id import find_input, open_admin
+from fraud_filter.lock.lock import Lock
+from fraud_filter.monitor.monitor import Monitor
+from fraud_filter.query.likeness import digests
+from fraud_filter.query.preflight import Inputs
+from fraud_filter.supervisor.failures import RestartableError
+from fraud_filter.supervisor.java import Java
+from fraud_filter.supervisor.relay.request import ROLLBACK, Inbox, Request, When
+from fraud_filter.supervisor.relay.warm_up import warm_up
+from fraud_filter.supervisor.resume.losses import examine
+from fraud_filter.supervisor.resume.state import settle_state
+from fraud_filter.supervisor.signals import Stop
+from fraud_filter.supervisor.silence import silenced
+from fraud_filter.supervisor.starting import Prepared, prepare
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger(__name__)
+#: Seconds between two looks at what the active filter runs with.
+_COMPARE_S = 10.0
+#: And between two looks at whether it is the way back that a user asks for.
+_ROLLBACK_S = 1.0
+
+
+@dataclass
+class Standby:
+    """The wait for the checkpoint's lock; `is_over` once it is ours; `prepared` is what the query then starts from."""
+
+    settings: Settings
+    monitor: Monitor
+    stop: Stop
+    lock: Lock
+    #: When the active filter is to end in our favour; None where we wait until it ends by itself.
+    asks: When | None = None
+    is_over: bool = False
+    prepared: Prepared | None = None
+    #: By which a rollback names us.
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    _waits: bool = False
+    _differing: list[str] = field(default_factory=list)
+
+    def wait(self, java: Java, spark: SparkSession, inputs: Inputs) -> bool:
+        """Warms up and waits until the active filter is gone; does neither where there is none.
+
+        Returns:
+            Whether the lock is ours; False after a stop request.
+
+        Raises:
+            RestartableError: Java is gone.
+            FraudFilterError: the warm-up shows that the query can't run here, or not on this checkpoint.
+        """
+        settings, began = self.settings, time.monotonic()
+        files = open_files(spark, settings)
+        if self._take(files):
+            return True
+        self.monitor.stand_by()
+        self._warm_up(java, spark, files, inputs)
+        if not self._is_due(files):
+            own = digests(inputs, settings)
+            self._compare(files, own)  # who looks at a ready standby finds whether it differs
+            self._waits = True
+            self.monitor.set_state("standby")
+            _log.info(
+                "event=standby_ready mode=%s query=%s seconds=%.1f", settings.mode, settings.query_name,
+                time.monotonic() - began,
+            )  # fmt: skip
+            self._watch(java, files, inputs, own)
+        if self.is_over:
+            self.monitor.metrics.count_takeover()
+            self.monitor.metrics.set_differs(False)
+            _log.warning(
+                "event=taking_over mode=%s query=%s waited_s=%.1f", settings.mode, settings.query_name,
+                time.monotonic() - began,
+            )  # fmt: skip
+        return self.is_over
+
+    def ask(self, when: When) -> None:
+        """Has a standby that waits ask the active filter to end; for one that does not wait it means nothing."""
+        if self._waits:
+            self.asks = when
+
+    def queue_again(self) -> None:
+        """After our query has failed and its Java has ended: whoever is warm goes on, and we wait in our turn."""
+        self.lock.release()
+        self.is_over, self.prepared = False, None
+
+    def _warm_up(self, java: Java, spark: SparkSession, files: CheckpointFiles, inputs: Inputs) -> None:
+        settings = self.settings
+        self.monitor.set_state("warming-up")
+        until = time.monotonic() + settings.standby_warm_up_s
+        topic_id = find_input(open_admin(settings), settings).id if settings.source == "kafka" else ""
+        with java.killed_after(settings.start_timeout_s * 2 + settings.standby_warm_up_s), silenced(java.gateway):
+            warm_up(spark, files, inputs, settings, topic_id, lambda: time.monotonic() > until or self._is_due(files))
+            self.prepared = prepare(spark, inputs, settings, topic_id)
+        with suppress(FraudFilterError):  # what is wrong now may be right then
+            plan_repair(read_contents(files), settings.mode, round(time.time() * 1000))
+            if settings.source == "kafka":
+                examine(files, settings)
+
+    def _watch(self, java: Java, files: CheckpointFiles, inputs: Inputs, own: Digests) -> None:
+        request: Request | None = None
+        rollback, goes_back = Inbox(files, ROLLBACK, of=self.id), False
+        compare_at, rollback_at = time.monotonic() + _COMPARE_S, 0.0
+        try:
+            while not self._is_due(files):
+                if time.monotonic() >= rollback_at:
+                    when = self._look(rollback)
+                    if goes_back and not when and request:
+                        request.withdraw()
+                        request, goes_back = None, False
+                    elif when and not request:
+                        self.asks, goes_back = when, True
+                    rollback_at = time.monotonic() + _ROLLBACK_S
+                if when := self.asks:
+                    self.asks = None  # what comes back to the queue waits in its turn
+                    settle_state(files, inputs, self.settings, only_check=True)
+                    request = self._request(files, when)
+                if request:
+                    request.renew()
+                if time.monotonic() >= compare_at:
+                    self._compare(files, own)
+                    compare_at = time.monotonic() + _COMPARE_S
+                if java.returncode is not None:
+                    raise RestartableError("java-gone", f"Spark's Java process ended with code {java.returncode}")
+                self.stop.event.wait(self.lock.look_s)
+        finally:
+            self._waits, self.asks = False, None
+            if request:
+                request.withdraw()
+
+    def _request(self, files: CheckpointFiles, when: When) -> Request:
+        """Asks for the handover; says what it costs where that is not nothing."""
+        again = "none"
+        if when == "now" and self.settings.source == "kafka":
+            standing = examine(files, self.settings)
+            again = str(sum(max(0, end - (standing.at or {}).get(n, end)) for n, end in standing.ends.items()))
+        _log.warning("event=asking_for_handover at=%s payments_decided_again_at_most=%s", when, again)
+        return Request(files, when, self.id)
+
+    def _look(self, rollback: Inbox) -> When | None:
+        try:
+            return rollback.look()
+        except CheckpointError as error:
+            _log.warning("event=standby_blind query=%s reason=%r", self.settings.query_name, str(error))
+            return None
+
+    def _compare(self, files: CheckpointFiles, own: Digests) -> None:
+        """Says it once when our rules or settings are, or are no longer, other ones than the active filter's."""
+        try:
+            found = differing(files, own)
+        except CheckpointError as error:
+            _log.warning("event=standby_blind query=%s reason=%r", self.settings.query_name, str(error))
+            return
+        self.monitor.metrics.set_differs(bool(found))
+        if found != self._differing:
+            self._differing = found
+            log = _log.warning if found else _log.info
+            event = "standby_differs" if found else "standby_alike"
+            log("event=%s query=%s in=%s", event, self.settings.query_name, ",".join(found) or "nothing")
+
+    def _is_due(self, files: CheckpointFiles) -> bool:
+        """Whether the wait ends: the lock is ours, or somebody wishes us to stop."""
+        return self.stop.requested or self._take(files)
+
+    def _take(self, files: CheckpointFiles) -> bool:
+        if not self.is_over:
+            try:
+                self.is_over = self.lock.take(files)
+            except CheckpointError as error:
+                _log.warning("event=standby_without_lock query=%s reason=%r", self.settings.query_name, str(error))
+        return self.is_over

@@ -1,0 +1,92 @@
+"""A standby's warm-up: the filter's own plan runs for some seconds, and what it decides goes nowhere.
+
+Java loads its classes, Spark generates and Java compiles the very code that the query will run: code that is generated
+again from the same plan is found again. So the plan is the query's own, whatever the mode; only its sink differs.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from fraud_filter.checkpoint.files import CheckpointFiles
+from fraud_filter.config import Settings
+from fraud_filter.kafka.offsets import find_input_bounds, open_consumer
+from fraud_filter.query import sinks, starting_offsets
+from fraud_filter.query.preflight import Inputs
+from fraud_filter.supervisor.failures import explain_failure
+from fraud_filter.supervisor.starting import prepare, start
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Payments of each partition that are judged at least, where the topic holds so many: Java compiles what runs often.
+#: More than what comes in meanwhile is not read, so that the processor time is bounded, too.
+_RECORDS = 10_000
+#: Real-time mode knows few sinks by name, and not the one that takes all and keeps nothing.
+_SINKS_ARE_CHECKED = "spark.sql.streaming.realTimeMode.allowlistCheck"
+#: In the checkpoint, which executors reach.
+_PLACE = "fraud-filter/warm-up-"
+_LOOK_S = 0.1
+#: Long enough for tasks to start and to read; some rounds fit into the time.
+_ROUND_S = 3.0
+
+
+def warm_up(
+    spark: SparkSession,
+    files: CheckpointFiles,
+    inputs: Inputs,
+    settings: Settings,
+    topic_id: str,
+    enough: Callable[[], bool],
+) -> None:
+    """Starts and stops the query over the newest payments until it is `enough`, or it failed; writes none to Kafka.
+
+    Each round goes on from the checkpoint of the one before: what a start does is compiled, too.
+
+    Raises:
+        NoBrokerError: no broker answers.
+        CheckpointError: the checkpoint's file system refuses.
+        UsageError: there is no such topic, or Spark refuses the query.
+        RestartableError: the query failed.
+    """
+    place = f"{_PLACE}{uuid.uuid4().hex[:8]}"
+    decisions = prepare(spark, inputs, _newest(settings), topic_id).decisions
+    query = sinks.discard(decisions, inputs.mode, settings, f"{settings.checkpoint.rstrip('/')}/{place}")
+    try:
+        if settings.sink == "kafka":
+            sinks.open_producers(spark, settings, inputs.partitions)
+        while not enough():
+            with _any_sink(spark):
+                running = start(query, settings)
+            until = time.monotonic() + _ROUND_S
+            while running.isActive and time.monotonic() < until and not enough():
+                time.sleep(_LOOK_S)
+            if error := running.exception():
+                raise explain_failure(error, settings)
+            running.stop()
+    finally:
+        files.remove(place)
+
+
+def _newest(settings: Settings) -> Settings:
+    """The settings with which the source begins shortly before the end of the topic."""
+    if settings.source != "kafka":
+        return settings
+    with open_consumer(settings) as consumer:
+        bounds = find_input_bounds(consumer, settings)
+    at = {number: max(low, end - _RECORDS) for number, (low, end) in bounds.items()}
+    return starting_offsets.begin_at(settings.model_copy(update={"fail_on_data_loss": False}), at, at)
+
+
+@contextmanager
+def _any_sink(spark: SparkSession) -> Iterator[None]:
+    before = spark.conf.get(_SINKS_ARE_CHECKED)
+    spark.conf.set(_SINKS_ARE_CHECKED, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(_SINKS_ARE_CHECKED, before or "true")

@@ -1,0 +1,87 @@
+"""Before the query starts: whether the state in its checkpoint is of the features that it is to compute."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping
+
+from fraud_filter.checkpoint.files import CheckpointFiles
+from fraud_filter.checkpoint.kept import KeptState, read_state, write_state
+from fraud_filter.checkpoint.readers import CheckpointReader
+from fraud_filter.config import Settings, duration_s, refused
+from fraud_filter.kafka.append_time import require_append_time
+from fraud_filter.kafka.offsets import read_records
+from fraud_filter.query.preflight import Inputs
+
+_log = logging.getLogger(__name__)
+
+
+def settle_state(files: CheckpointFiles, inputs: Inputs, settings: Settings, *, only_check: bool = False) -> None:
+    """Notes the features in a new checkpoint; does nothing where those of the checkpoint are the same.
+
+    With `only_check` it notes nothing.
+
+    Raises:
+        UsageError: the checkpoint has state of other features, or the features need a state that it has not; or the
+            topic's timestamps are the producers' own.
+        CheckpointError: the file system refuses.
+    """
+    if inputs.rules.features:
+        require_append_time(settings, [settings.input_topic])
+    features = [json.loads(json.dumps(feature.described)) for feature in inputs.rules.features]
+    wanted = KeptState(features, inputs.state_partitions, settings.velocity_payments) if features else None
+    kept = read_state(files)
+    if kept == wanted:
+        return
+    newest = CheckpointReader(files, settings.input_topic).newest()
+    if newest is None:
+        if not only_check:
+            write_state(files, wanted)
+        return
+    ends = json.dumps({settings.input_topic: {str(number): at for number, at in sorted(newest.end.items())}})
+    remedy = f"put back what it was made with, or give a new location and starting_offsets {ends!r}"
+    raise refused("checkpoint", settings.checkpoint, _difference(kept, wanted), f"{remedy}: its windows begin empty")
+
+
+def _difference(kept: KeptState | None, wanted: KeptState | None) -> str:
+    if kept is None:
+        return "was made without features, and its state can't be added later"
+    if wanted is None:
+        return "holds the state of features, which this query does not compute"
+    if kept.features != wanted.features:
+        old, new = ({str(feature[0]): feature for feature in state.features} for state in (kept, wanted))
+        changed = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+        what = ", ".join(changed) or "their order"
+        return f"holds the state of other features than the rules have (changed: {what})"
+    numbers = {
+        "velocity_partitions": (kept.partitions, wanted.partitions),
+        "velocity_payments": (kept.payments, wanted.payments),
+    }
+    told = (f"{name} is {now} and was {was}" for name, (was, now) in numbers.items() if was != now)
+    return f"holds a state that can't be changed: {', '.join(told)}"
+
+
+def fit_lag(settings: Settings, at: Mapping[int, int], ends: Mapping[int, int]) -> Settings:
+    """Settings whose `velocity_lag` is longer than the backlog, however old that is.
+
+    Spark drops payments that lie further behind the newest one than that, and a short partition is worked off before
+    a long one.
+
+    Args:
+        at: where the query goes on, by partition.
+        ends: where a reader sees the partitions end.
+    """
+    now_ms, oldest = time.time() * 1000, None
+    for number, offset in at.items():
+        if offset < ends.get(number, 0):
+            batch = next(read_records(settings, settings.input_topic, {number: offset}, {number: ends[number]}), [])
+            times = [int(message.timestamp()[1]) for message in batch[:1]]
+            oldest = min([*times, oldest or now_ms])
+    behind_s = (now_ms - oldest) / 1000 if oldest else 0
+    if 2 * behind_s <= duration_s(settings.velocity_lag):
+        return settings
+    lag = f"{round(2 * behind_s) + 1} seconds"
+    _log.warning("event=state_kept_longer velocity_lag=%r backlog_s=%d", lag, behind_s)
+    return settings.model_copy(update={"velocity_lag": lag})

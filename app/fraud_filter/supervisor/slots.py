@@ -1,0 +1,42 @@
+"""The wait for task slots: a query of long tasks needs one for each partition at the same time."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from fraud_filter.config import Settings
+from fraud_filter.monitor.monitor import Monitor
+from fraud_filter.query import preflight
+from fraud_filter.spark.executors import count_slots
+from fraud_filter.supervisor.signals import Stop
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger(__name__)
+_LOOK_S, _TELL_S = 0.1, 2.0
+
+
+def await_slots(spark: SparkSession, inputs: preflight.Inputs, settings: Settings, monitor: Monitor, stop: Stop) -> int:
+    """Waits until there are enough for `inputs`; only a stop request, or Java's end, ends the wait.
+
+    Returns:
+        How many there are.
+    """
+    slots = count_slots(spark)
+    if preflight.lacks_slots(inputs, slots):
+        monitor.set_state("waiting-for-slots")
+    tell_at = time.monotonic()
+    while preflight.lacks_slots(inputs, slots) and not stop.requested:
+        if time.monotonic() >= tell_at:
+            _log.warning(
+                "event=waiting_for_slots mode=%s query=%s needed=%d granted=%d",
+                settings.mode, settings.query_name, inputs.slots, slots,
+            )  # fmt: skip
+            monitor.metrics.set_slots(inputs.slots, slots)
+            tell_at += _TELL_S
+        stop.event.wait(_LOOK_S)
+        slots = count_slots(spark)
+    return slots

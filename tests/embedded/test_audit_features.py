@@ -1,0 +1,92 @@
+"""The audit of features against the real broker: right ones pass, wrong ones are found, and some no one can tell."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fraud_filter.audit.result import AuditResult, FeatureCounts
+from fraud_filter.audit.run import audit
+from outputs import Outputs, Placed
+from running import GOOD
+
+RULES = """\
+features:
+  - {name: payments_1h, per: card_id, over: 1 hour, value: count}
+  - {name: spent_1h, per: card_id, over: 1 hour, value: sum(amount)}
+rules:
+  - {name: burst, when: payments_1h >= 2}
+"""
+
+
+def _payment(card: str, amount: float) -> bytes:
+    return json.dumps({**GOOD, "card_id": card, "amount": amount}).encode()
+
+
+def _features(count: int, spent: float) -> dict[str, Any]:
+    return {"payments_1h": count, "spent_1h": spent}
+
+
+class Scene:
+    """Two payments of a card, of which the second is flagged, and one of another card on the other partition."""
+
+    def __init__(self, outputs: Outputs) -> None:
+        self.outputs = outputs
+        self.first, self.second = outputs.pay(_payment("c1", 10), _payment("c1", 5))
+        outputs.pay(_payment("c2", 10), partition=1)
+        self.rules = outputs.stage.directory / "rules.yml"
+        self.rules.write_text(RULES)
+
+    def flag(self, payment: Placed, count: int, spent: float) -> None:
+        self.outputs.flag([payment], ["burst"], changes=_features(count, spent))
+
+    def audit(self, **arguments: Any) -> AuditResult:
+        return audit(self.outputs.stage.settings().model_copy(update={"rules": self.rules}), **arguments)
+
+
+@pytest.fixture
+def scene(outputs: Outputs) -> Scene:
+    return Scene(outputs)
+
+
+def test_right_features_pass_also_in_a_copy(scene: Scene) -> None:
+    scene.flag(scene.second, 2, 15.0)
+    scene.flag(scene.second, 2, 15.0)
+    result = scene.audit()
+    assert result.ok
+    assert (result.expected, result.duplicated) == (1, 1)
+    assert result.features == FeatureCounts(decisions=2, differing=0, untold=0, truncated=0)
+
+
+def test_other_features_differ(scene: Scene) -> None:
+    scene.flag(scene.second, 2, 15.0)
+    scene.flag(scene.second, 3, 15.0)
+    result = scene.audit()
+    assert not result.ok
+    assert result.features == FeatureCounts(decisions=2, differing=1, untold=0, truncated=0)
+    assert [found.reason for found in result.examples["unexpected"]] == [
+        "written with another payments_1h than the record's"
+    ]
+
+
+def test_a_payment_that_only_its_features_flag_can_be_lost(scene: Scene) -> None:
+    result = scene.audit()
+    assert (result.lost, result.features) == (1, FeatureCounts(0, 0, 0, 0))
+
+
+def test_windows_reach_back_to_before_what_is_audited(scene: Scene) -> None:
+    scene.flag(scene.second, 2, 15.0)
+    result = scene.audit(start={0: scene.second.offset})
+    assert result.ok
+    assert (result.payments, result.expected) == (2, 1)
+    assert result.features == FeatureCounts(decisions=1, differing=0, untold=0, truncated=0)
+
+
+def test_a_key_on_two_partitions_is_judged_by_nobody(scene: Scene) -> None:
+    scene.outputs.pay(_payment("c1", 1), partition=1)
+    scene.flag(scene.second, 7, 70.0)
+    result = scene.audit()
+    assert result.ok
+    assert result.features == FeatureCounts(decisions=0, differing=0, untold=3, truncated=0)

@@ -1,0 +1,44 @@
+"""Interruptions of the filter with a standby, as `make takeover` does them: under load, audited."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def take_over(directory: Path, *arguments: str) -> list[dict[str, Any]]:
+    """The rows that the verb writes, under little load."""
+    file = directory / "takeover.json"
+    short = ("--seconds", "2", "--standby-warm-up-s", "3", "--output", str(file))
+    argv = [sys.executable, "-m", "fraud_filter", "takeover", *arguments, *short]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=580, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows: list[dict[str, Any]] = json.loads(file.read_text())
+    return rows
+
+
+@pytest.mark.timeout(590)
+def test_a_standby_takes_over_from_a_killed_filter_and_not_from_a_frozen_one(tmp_path: Path) -> None:
+    """With the state of some cards, on one checkpoint; nothing is lost."""
+    kinds = ("--what", "freeze,kill", "--mixed", "--cards", "300", "--real-time-duration", "5 seconds")
+    items = take_over(tmp_path, "--modes", "real-time", "--standby", "with", "--tries", "1", *kinds)
+    assert [(one["what"], one["mode"], one["standby"], one["cards"]) for one in items] == [
+        ("kill", "real-time", True, 300),
+        ("freeze", "real-time", True, 300),
+    ]
+    assert [(one["lost"], one["unexpected"], one["error"]) for one in items] == [(0, 0, "")] * 2
+    assert all(0 < one["seconds"] <= one["every_partition_s"] for one in items)
+    assert [file.name for file in tmp_path.iterdir()] == ["takeover.json"]
+
+
+@pytest.mark.timeout(590)
+def test_rules_change_at_a_commit_and_nothing_is_lost_or_repeated(tmp_path: Path) -> None:
+    items = take_over(tmp_path, "--what", "rules", "--modes", "micro-batch", "--tries", "2")
+    assert [(one["what"], one["mode"], one["error"]) for one in items] == [("rules", "micro-batch", "")] * 2
+    assert [(one["lost"], one["duplicated"], one["unexpected"]) for one in items] == [(0, 0, 0)] * 2
+    assert all(0 < one["seconds"] <= one["every_partition_s"] for one in items)

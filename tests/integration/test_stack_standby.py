@@ -1,0 +1,171 @@
+"""Two filters on one stack: one is killed, or hands over, and the other goes on; nothing is lost on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from audits import audited
+from deployed import Deployed, make_env
+from fraud_filter.compose.moving import seats
+from fraud_filter.compose.stack import FILTER, STANDBY
+from fraud_filter.config import load
+from fraud_filter.probe.probe import Probe
+from lab.faults.catalogue import choose
+from lab.faults.run import Run
+from lab.harness.compose_stack import ComposeStack
+from lab.takeover.compose import Pair
+from lab.takeover.result import What, describe
+from waiting import wait_until
+
+#: Of its own: it has other services, and other containers, than the tests' stack. `.ci/run` knows the name.
+PROJECT = "fraud-filter-test-standby"
+_BOTH = {FILTER, STANDBY}
+_START_S = 300
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    env = tmp_path_factory.mktemp("standby") / ".env"
+    changes = {"COMPOSE_PROJECT_NAME": PROJECT, "COMPOSE_PROFILES": "", "FRAUD_REAL_TIME_DURATION": "10 seconds"}
+    deployed = Deployed(make_env(env, FRAUD_MODE="real-time", GENERATOR_RATE="50", **changes))
+    try:
+        up = deployed.call("up", "--standby", "--timeout", "700")
+        assert up.returncode == 0, up.stdout
+        yield deployed
+    finally:
+        deployed.call("down", "--volumes")
+
+
+def active(pair: Deployed) -> str:
+    return wait_until("a filter is active", lambda: seats.active(pair.open()), _START_S) or ""
+
+
+def await_standby(pair: Deployed) -> str:
+    """Both are healthy, which one that does not work is only when it can take over; returns the one that waits."""
+
+    def waits() -> str:
+        stack = pair.open()
+        ready = {state.service for state in stack.states() if state.ready}
+        (other,) = _BOTH - {seats.active(stack)}
+        return other if ready >= _BOTH and seats.total(stack, other, ("fraud_filter_healthy",)) == 0 else ""
+
+    return wait_until("the other one waits", waits, _START_S)
+
+
+def alerts(pair: Deployed) -> set[str]:
+    found = pair.json("PROMETHEUS_PORT", "/api/v1/alerts")["data"]["alerts"]
+    return {alert["labels"]["alertname"] for alert in found if alert["state"] == "firing"}
+
+
+def test_limits_stay_below_8_gib_and_status_names_both(pair: Deployed) -> None:
+    states = [state for state in pair.open().states() if not state.one_shot]
+    assert {state.service for state in states} >= {FILTER, STANDBY, "spark-worker", "standby-worker"}
+    assert sum(state.container.attrs["HostConfig"]["Memory"] for state in states) <= 8 * 1024**3
+    both = f"{active(pair)}, {await_standby(pair)}"
+
+    def shown() -> bool:
+        status = pair.call("status")
+        assert status.returncode == 0, status.stdout
+        return both in " ".join(status.stdout.split())
+
+    assert wait_until(f"status shows {both}", shown, every_s=3)
+
+
+def test_each_has_executors_of_its_own_and_prometheus_reaches_both(pair: Deployed) -> None:
+    def applications() -> list[tuple[str, int]]:
+        return [(app["state"], app["cores"]) for app in pair.json("SPARK_MASTER_UI_PORT", "/json/")["activeapps"]]
+
+    assert wait_until("two applications", lambda: applications() == [("RUNNING", 2)] * 2)
+    workers = pair.json("SPARK_MASTER_UI_PORT", "/json/")["workers"]
+    assert [worker["coresused"] for worker in workers if worker["state"] == "ALIVE"] == [2, 2]
+
+    def targets() -> dict[str, str]:
+        found = pair.json("PROMETHEUS_PORT", "/api/v1/targets")["data"]["activeTargets"]
+        return {target["scrapeUrl"].partition("//")[2].partition("/")[0]: target["health"] for target in found}
+
+    wanted = {"fraud-filter:9400", "standby:9400", "standby:9404"}
+    assert wait_until("both are scraped", lambda: {n for n, health in targets().items() if health == "up"} >= wanted)
+    assert not alerts(pair) & {"FraudFilterDown", "FraudFilterNoStandby"}
+
+
+def interrupt(pair: Deployed, what: What) -> None:
+    """As `make takeover STACK=1` does it."""
+    settings = load(env_file=pair.env)
+    with Probe(settings) as probe:
+        found = Pair(ComposeStack(pair.open(), settings, probe, print), settings.mode, 2.0).interrupt(what)
+    print(f"measured: {describe(found)}")  # noqa: T201 - shown by -s
+    assert found.ok, found
+
+
+def test_the_standby_goes_on_when_the_active_container_is_killed(pair: Deployed) -> None:
+    former, following = active(pair), await_standby(pair)
+    interrupt(pair, "kill")
+    assert active(pair) == following
+    assert wait_until("it is told", lambda: "FraudFilterTookOver" in alerts(pair))
+    assert await_standby(pair) == former
+    assert "FraudFilterDown" not in alerts(pair)
+
+
+def test_a_killed_executor_of_the_active_filter_loses_nothing(pair: Deployed) -> None:
+    """As `make faults` does it, beside the standby's executors."""
+    await_standby(pair)
+    settings, (fault,) = load(env_file=pair.env), choose("executor-kill")
+    with Probe(settings) as probe:
+        outcome = Run(ComposeStack(pair.open(), settings, probe, print), 2.0).put_in(fault, settings.mode)
+    assert outcome.error == ""
+    assert outcome.audit.ok, outcome
+    assert outcome.standby
+    assert outcome.recovery_s is not None
+
+
+def test_a_switch_is_a_handover_and_the_former_one_waits_in_the_new_mode(pair: Deployed) -> None:
+    former, following = active(pair), await_standby(pair)
+    interrupt(pair, "switch")
+    assert (active(pair), await_standby(pair)) == (following, former)
+    both = [state for state in pair.open().states() if state.service in _BOTH]
+    assert all("FRAUD_MODE=micro-batch" in state.container.attrs["Config"]["Env"] for state in both)
+    logs = {state.service: state.container.logs().decode() for state in both}
+    assert "event=asking_for_handover at=commit" in logs[following]
+
+
+def test_a_rollout_of_nothing_new_changes_nothing_and_one_that_is_refused_leaves_the_active_one(pair: Deployed) -> None:
+    before = {state.container.id for state in pair.open().states()}
+    same = pair.call("rollout")
+    assert (same.returncode, same.stdout.splitlines()[-1]) == (0, "both filters are up to date: nothing to do")
+    assert {state.container.id for state in pair.open().states()} == before
+    at = active(pair)
+    refused = pair.call("rollout", FRAUD_RULES="conf/none.yml")
+    assert refused.returncode == 2, refused.stdout
+    assert active(pair) == at
+
+
+def test_rules_that_spark_alone_refuses_leave_the_standby_warm(pair: Deployed) -> None:
+    await_standby(pair)
+    conf = pair.open().conf
+    conf.mkdir(exist_ok=True)
+    bad = conf / "bad.yml"
+    bad.write_text("rules:\n  - name: unknown\n    when: no_such_function(amount) > 1\n")
+    before = {state.container.id for state in pair.open().states() if state.service in _BOTH}
+    try:
+        refused = pair.call("rollout", FRAUD_RULES="conf/bad.yml")
+    finally:
+        bad.unlink()
+    assert refused.returncode == 2, refused.stdout
+    assert "no_such_function" in refused.stdout
+    assert {state.container.id for state in pair.open().states() if state.service in _BOTH} == before
+    await_standby(pair)
+
+
+def test_nothing_was_lost_on_the_way(pair: Deployed, tmp_path: Path) -> None:
+    assert audited(pair, tmp_path / "audit.json")["payments"] > 0
+
+
+def test_without_a_standby_the_other_goes_on_alone(pair: Deployed) -> None:
+    await_standby(pair)
+    up = pair.call("up", "--no-standby", "--timeout", "500")
+    assert up.returncode == 0, up.stdout
+    assert {state.service for state in pair.open().states()} & {STANDBY, "standby-worker"} == set()
+    assert active(pair) == FILTER

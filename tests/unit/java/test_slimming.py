@@ -1,0 +1,60 @@
+"""What the images leave out of Spark: what the patterns name is there, and what is needed stays."""
+
+from __future__ import annotations
+
+import importlib.util
+import zipfile
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from fraud_filter.java.slimming import UNNEEDED, is_unneeded, slim
+
+SPEC = importlib.util.find_spec("pyspark")
+assert SPEC is not None
+assert SPEC.origin is not None
+JARS = sorted(file.name for file in (Path(SPEC.origin).parent / "jars").glob("*.jar"))
+
+#: Streaming, state, ML, authentication between Spark's programs, ORC (which needs a part of Hive), the master's store.
+NEEDED = (
+    *("spark-core", "spark-sql", "spark-catalyst", "spark-streaming", "spark-mllib", "spark-mllib-local"),
+    *("spark-network-common", "spark-kvstore", "rocksdbjni", "breeze", "netty-all", "hive-storage-api", "icu4j"),
+    *("hadoop-client-runtime", "jersey-server", "log4j-core", "scala-library", "scala-reflect", "tink", "py4j"),
+)
+
+
+@pytest.mark.parametrize("pattern", [pattern for patterns in UNNEEDED.values() for pattern in patterns])
+def test_every_pattern_names_a_jar_of_this_spark(pattern: str) -> None:
+    assert any(fnmatch(jar, pattern) for jar in JARS)
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_what_is_needed_stays(name: str) -> None:
+    jars = [jar for jar in JARS if jar.startswith((f"{name}-", f"{name}_"))]
+    assert jars
+    assert not any(map(is_unneeded, jars))
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A small pyspark package."""
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples/pi.py").write_text("3")
+    for name in ("derby-10.jar", "netty-native-1-linux-x86_64.jar", "netty-native-1-linux-aarch_64.jar", "other.jar"):
+        (tmp_path / "jars" / name).write_bytes(b"jar")
+    with zipfile.ZipFile(tmp_path / "jars/rocksdbjni-9.jar", "w") as jar:
+        for library in ("linux64.so", "linux64-musl.so", "linux-aarch64.so", "osx-arm64.jnilib", "win64.dll"):
+            jar.writestr(f"librocksdbjni-{library}", "code" * 100)
+        jar.writestr("org/rocksdb/RocksDB.class", "class")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("machine", "library"), [("x86_64", "linux64.so"), ("aarch64", "linux-aarch64.so")])
+def test_one_platform_s_native_code_stays(package: Path, machine: str, library: str) -> None:
+    assert slim(package, machine) > 0
+    netty = f"netty-native-1-linux-{machine.replace('aarch64', 'aarch_64')}.jar"
+    assert {file.name for file in package.rglob("*") if file.is_file()} == {netty, "other.jar", "rocksdbjni-9.jar"}
+    with zipfile.ZipFile(package / "jars/rocksdbjni-9.jar") as jar:
+        assert set(jar.namelist()) == {f"librocksdbjni-{library}", "org/rocksdb/RocksDB.class"}

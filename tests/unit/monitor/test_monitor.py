@@ -1,0 +1,27 @@
+"""What the monitor logs of a query's trouble, with the verdicts of a watchdog."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from fraud_filter.config import load
+from fraud_filter.modes import MODES
+from fraud_filter.monitor.monitor import Monitor
+from fraud_filter.monitor.pulse import Pulse
+from fraud_filter.monitor.watchdog import WARM_UP_S, Watchdog
+
+
+def test_another_trouble_is_logged_though_one_is_there_and_the_same_with_other_numbers_is_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    monitor = Monitor(load({"monitoring": False}), ())
+    dog = Watchdog(partitions=2, mode=MODES["continuous"], patience_s=60, commit_s=0, now=0)
+    late = 63 + int(WARM_UP_S)
+    for now, ends in ((1, {0: 1, 1: 1, 2: 1}), (2, {0: 1, 1: 1, 2: 2, 3: 1}), (late, {0: 9, 1: 9, 2: 9, 3: 9})):
+        monitor._tell(dog.look(now, {0: 1, 1: 1}, ends, Pulse(now, (), ())))
+    lacking, stalled = [record.getMessage() for record in caplog.records if "unhealthy" in record.getMessage()]
+    assert "the application has 0 task slots" in lacking
+    assert "and the query made no progress" in stalled

@@ -1,0 +1,77 @@
+"""What README and docs say of each other: figures are those of the measured table, links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fraud_filter.home import HOME
+from fraud_filter.modes import MODES
+from fraud_filter.text.tables import find_place
+
+README = (HOME / "README.md").read_text(encoding="utf-8")
+BENCHMARK = HOME / "docs/benchmark.md"
+PAGES = [
+    HOME / "README.md",
+    HOME / "CONTRIBUTING.md",
+    HOME / "SECURITY.md",
+    HOME / "monitoring/README.md",
+    *sorted((HOME / "docs").glob("*.md")),
+]
+
+
+def measured() -> dict[str, dict[str, float]]:
+    """The table that `make bench DOCS=docs/benchmark.md` writes: contender -> column -> figure."""
+    before, after = find_place(BENCHMARK, "bench")
+    text = BENCHMARK.read_text(encoding="utf-8").removeprefix(before).removesuffix(after).strip()
+    head, _, *lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines())
+    rows = [dict(zip(head, cells, strict=True)) for cells in lines]
+    return {
+        row["contender"].strip("`"): {name: float(cell) for name, cell in row.items() if re.fullmatch(r"[\d.]+", cell)}
+        for row in rows
+    }
+
+
+def two_digits(figure: float) -> float:
+    return float(f"{figure:.2g}")
+
+
+def shown() -> dict[str, list[str]]:
+    rows = re.findall(r"^\| \*?`([\w-]+)`(?:, to compare\*)? \|(.*)\|$", README, re.MULTILINE)
+    return {name: [cell.strip() for cell in rest.split("|")] for name, rest in rows if rest.count("|") == 4}
+
+
+@pytest.mark.parametrize("name", [*MODES, "flink", "floor"])
+def test_the_table_of_readme_is_the_measured_one(name: str) -> None:
+    p50, p99, cores = shown()[name][:3]
+    row = measured()[name]
+    assert two_digits(float(p50)) == two_digits(row["p50, ms at 1,000/s"])
+    assert two_digits(float(p99)) == two_digits(row["p99, ms at 1,000/s"])
+    assert float(cores) == pytest.approx(row["CPU s/1,000 at 5,000/s"] * 5, abs=0.0051)
+
+
+def test_the_sentence_of_value_has_the_measured_figures() -> None:
+    at = "ms at 1,000/s"
+    rows = measured()
+    ours, flink, stock = rows["real-time"], rows["flink"], rows["micro-batch"]
+    assert f"median of **{ours[f'p50, {at}']:.2f} ms**" in README
+    assert f"99th percentile of **{ours[f'p99, {at}']:.1f} ms**" in README
+    assert f"Apache Flink ({flink[f'p50, {at}']:.2f} and {flink[f'p99, {at}']:.1f} ms)" in README
+    assert f"with {stock[f'p50, {at}']:.0f} and {stock[f'p99, {at}']:.0f} ms in" in README
+
+
+def anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?://)([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    for link in links:
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link

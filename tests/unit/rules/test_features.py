@@ -1,0 +1,197 @@
+"""Features in the rules file: their form, and every refusal with its line and name."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fraud_filter.config import load
+from fraud_filter.errors import UsageError
+from fraud_filter.home import HOME
+from fraud_filter.rules.features import read_feature
+from fraud_filter.rules.ruleset import RuleSet, load_rules
+from fraud_filter.schema import PaymentSchema, load_schema
+
+SCHEMA = load_schema(HOME / "app/payment.ddl")
+FEATURE = "{name: payments, per: card_id, over: 10 minutes, value: count}"
+
+
+def _load(tmp_path: Path, feature: str, when: str = "amount > 1", schema: PaymentSchema = SCHEMA) -> RuleSet:
+    file = tmp_path / "rules.yml"
+    file.write_text(f'features:\n  - {feature}\nrules:\n  - {{name: rule, when: "{when}"}}\n')
+    return load_rules(file, schema)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "field", "type_", "total"),
+    [
+        ("count", "count", None, "INT", ""),
+        ("seconds_since_last", "seconds_since_last", None, "DOUBLE", ""),
+        ("first_seen", "first_seen", None, "DOUBLE", ""),
+        ("sum(amount)", "sum", "amount", "DOUBLE", "DOUBLE"),
+        ("avg( amount )", "avg", "amount", "DOUBLE", "DOUBLE"),
+        ("max(amount)", "max", "amount", "DOUBLE", ""),
+        ("count_distinct(country)", "count_distinct", "country", "INT", ""),
+    ],
+)
+def test_a_feature(tmp_path: Path, value: str, kind: str, field: str | None, type_: str, total: str) -> None:
+    rules = _load(tmp_path, f"{{name: f, per: card_id, over: 2 minutes, value: {value}}}")
+    (feature,) = rules.features
+    assert feature.described == ("f", "card_id", 120_000, kind, field, type_)
+    assert feature.total == total
+    assert rules.columns(SCHEMA).fields[-1].type == type_
+
+
+def test_a_feature_that_decays(tmp_path: Path) -> None:
+    (feature,) = _load(tmp_path, "{name: f, per: card_id, decay: 2 minutes, value: sum(amount)}").features
+    assert feature.described == ("f", "card_id", 1_200_000, "sum", "amount", "DOUBLE", 120_000)
+    assert read_feature(feature.to_document()) == replace(feature, line=0)
+
+
+def test_a_window_that_is_too_long_for_a_half_life_is_refused(tmp_path: Path) -> None:
+    short = "{name: short, per: card_id, decay: 1 minute, value: count}"
+    _load(tmp_path, f"{{name: f, per: card_id, over: 300 minutes, value: count}}\n  - {short}")
+    with pytest.raises(UsageError, match=r"line 3, feature 'short': decay: too short .* takes 60.2 seconds and more"):
+        _load(tmp_path, f"{{name: f, per: card_id, over: 301 minutes, value: count}}\n  - {short}")
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "type_", "total"),
+    [
+        ("DECIMAL(12, 2)", "sum(x)", "DECIMAL(16, 2)", "DECIMAL(16, 2)"),
+        ("DECIMAL(12, 2)", "avg(x)", "DOUBLE", "DECIMAL(16, 2)"),
+        ("DECIMAL(12, 2)", "min(x)", "DECIMAL(12, 2)", ""),
+        ("INT", "sum(x)", "BIGINT", "BIGINT"),
+        ("INT", "max(x)", "INT", ""),
+        ("FLOAT", "sum(x)", "DOUBLE", "DOUBLE"),
+    ],
+)
+def test_the_type_of_a_value_follows_the_field(tmp_path: Path, given: str, value: str, type_: str, total: str) -> None:
+    (tmp_path / "payment.ddl").write_text(f"card STRING NOT NULL, amount DOUBLE, x {given}")
+    schema = load_schema(tmp_path / "payment.ddl")
+    rules = _load(tmp_path, f"{{name: f, per: card, over: 1 hour, value: {value}}}", schema=schema)
+    assert (rules.features[0].type, rules.features[0].total) == (type_, total)
+
+
+@pytest.mark.parametrize(
+    ("feature", "said"),
+    [
+        ("{name: f, per: card_id, over: 10 minuts, value: count}", "over: expected a Spark interval"),
+        ("{name: f, per: card_id, over: 10 milliseconds, value: count}", "over: a window is between a second and"),
+        ("{name: f, per: card_id, over: 9000 hours, value: count}", "over: a window is between a second and"),
+        ("{name: f, per: card, over: 1 hour, value: count}", r"per: unknown field 'card' \(did you mean 'card_id'"),
+        ("{name: f, per: amount, over: 1 hour, value: count}", "per: 'amount' is of type DOUBLE; a key is of type"),
+        ("{name: f, per: card_id, over: 1 hour, value: cont}", r"value: unknown value \(did you mean 'count'"),
+        ("{name: f, per: card_id, over: 1 hour, value: sum}", "value: unknown value"),
+        ("{name: f, per: card_id, over: 1 hour, value: count(amount)}", "value: unknown value"),
+        ("{name: f, per: card_id, over: 1 hour, value: sum(amnt)}", "unknown field 'amnt' .did you mean 'amount'"),
+        ("{name: f, per: card_id, over: 1 hour, value: sum(country)}", "value: sum takes a field of type .*STRING"),
+        ("{name: f, per: card_id, over: 1 hour, value: count_distinct(amount)}", "count_distinct takes a field of"),
+        ("{name: f, per: card_id, over: 1 hour}", "value: is missing"),
+        ("{name: f, per: card_id, value: count}", "give either `over:` .* or `decay:`"),
+        ("{name: f, per: card_id, over: 1 hour, decay: 1 hour, value: count}", "give either `over:` .* or `decay:`"),
+        ("{name: f, per: card_id, decay: 1 hour, value: max(amount)}", "decay: max does not decay; count and sum do"),
+        ("{name: f, per: card_id, decay: 10 milliseconds, value: count}", "decay: a half-life is between a second and"),
+        ("{name: f, per: card_id, decay: 900 hours, value: count}", "decay: a half-life is between a second and"),
+        ("{name: f, pr: card_id, over: 1 hour, value: count}", r"pr: unknown key \(did you mean 'per'"),
+        ("{name: Amount, per: card_id, over: 1 hour, value: count}", "a record has a field 'amount'"),
+        ("{name: rules, per: card_id, over: 1 hour, value: count}", "the name 'rules' is reserved"),
+        ("{name: a-b, per: card_id, over: 1 hour, value: count}", "name: must begin with a letter"),
+        ("{name: f, name: g, per: card_id, over: 1 hour, value: count}", "the key 'name' stands twice"),
+        ("{name: f, per: card_id, over: 1 hour, value: count, by: created_at}", "`by:` .* and `late:` .* go together"),
+        ("{name: f, per: card_id, over: 1 hour, value: count, late: 1 hour}", "`by:` .* and `late:` .* go together"),
+        (
+            "{name: f, per: card_id, over: 1 hour, value: count, by: created, late: 1 hour}",
+            r"by: 'created' is no field of type TIMESTAMP .did you mean 'created_at'\?.; there are created_at",
+        ),
+        (
+            "{name: f, per: card_id, over: 1 hour, value: count, by: created_at, late: 400 days}",
+            "late: it is between a second and a year long",
+        ),
+        (
+            "{name: f, per: card_id, decay: 1 hour, value: count, by: created_at, late: 1 hour}",
+            "decay: goes by the append time alone",
+        ),
+        ("7", "must be a mapping|valid dictionary"),
+    ],
+)
+def test_what_is_no_feature_is_refused_by_line_and_name(tmp_path: Path, feature: str, said: str) -> None:
+    with pytest.raises(UsageError, match=rf"rules\.yml, line 2, feature '.*': .*{said}") as refused:
+        _load(tmp_path, feature)
+    assert "Traceback" not in str(refused.value)
+
+
+def test_features_have_names_of_their_own_and_one_key(tmp_path: Path) -> None:
+    other = "{name: Payments, per: merchant, over: 1 hour, value: count}"
+    with pytest.raises(UsageError) as refused:
+        _load(tmp_path, f"{FEATURE}\n  - {other}")
+    assert str(refused.value).splitlines() == [
+        "rules.yml, line 3, feature 'Payments': the name is taken by the feature on line 2; give it another",
+        "rules.yml, line 3, feature 'Payments': per: 'merchant' is another key than 'card_id' of the feature on "
+        "line 2; all features are of one key",
+    ]
+
+
+def test_features_go_by_one_time(tmp_path: Path) -> None:
+    others = ("by: created_at, late: 1 hour", "by: created_at, late: 2 hours")
+    more = "".join(
+        f"\n  - {{name: f{n}, per: card_id, over: 1 hour, value: count, {by}}}" for n, by in enumerate(others)
+    )
+    with pytest.raises(UsageError) as refused:
+        _load(tmp_path, FEATURE + more)
+    told = str(refused.value).splitlines()
+    assert len(told) == 2
+    assert told[0].startswith(
+        "rules.yml, line 3, feature 'f0': by: another time than that of the feature on line 2; all"
+    )
+
+
+@pytest.mark.parametrize("options", ["over: 1 hour", "decay: 1 hour", "over: 1 hour, by: created_at, late: 2 minutes"])
+def test_a_feature_can_be_written_down_and_read_again(tmp_path: Path, options: str) -> None:
+    (feature,) = _load(tmp_path, f"{{name: payments, per: card_id, {options}, value: count}}").features
+    again = read_feature(json.loads(json.dumps(feature.to_document())))
+    assert replace(feature, line=0) == again
+    assert (again.by, again.late_ms) == (("created_at", 120_000) if "by" in options else ("", 0))
+
+
+def test_a_rule_is_not_blamed_for_a_feature_that_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        _load(tmp_path, "{name: payments, per: card_id, over: 1 hour, value: cont}", "payments > 3")
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_an_unknown_name_is_told_with_the_features(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"unknown column 'payment' .*there are .*created_at, payments"):
+        _load(tmp_path, FEATURE, "payment > 3")
+
+
+@pytest.mark.parametrize(
+    ("when", "uses"),
+    [
+        ("payments > 3", True), ("PAYMENTS > 3", True), ("`payments` > 3", True), ("coalesce(payments, 0) > 3", True),
+        ("merchant = 'payments'", False), ("payment_id = 'x'", False),
+        (r"merchant = r'\\' OR payments > 3 OR merchant = '\\''", True),
+    ],
+)  # fmt: skip
+def test_which_rules_use_features(tmp_path: Path, when: str, uses: bool) -> None:
+    rules = _load(tmp_path, FEATURE, when)
+    assert rules.uses_features(rules.rules[0]) is uses
+    assert bool(rules.without_features().rules) is not uses
+
+
+def test_rules_with_features_are_skipped_only_where_they_can_t_run_and_that_is_set(tmp_path: Path) -> None:
+    rules = _load(tmp_path, FEATURE, "payments > 3")
+    skipped = load({"mode": "micro-batch", "features_unsupported": "skip"})
+    assert rules.for_mode(load({"mode": "micro-batch"})) is rules
+    assert rules.for_mode(load({"mode": "real-time", "features_unsupported": "skip"})) is rules
+    assert not rules.for_mode(skipped).rules
+
+
+@pytest.mark.parametrize("text", ["features: 5\nrules: [{name: a, when: 'true'}]\n", "features: []\n", "rule: []\n"])
+def test_a_file_of_another_form_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "rules.yml").write_text(text)
+    with pytest.raises(UsageError, match="`features:`"):
+        load_rules(tmp_path / "rules.yml", SCHEMA)
