@@ -1,6 +1,7 @@
 """Checkpoints on a real HDFS: changes of mode after a kill, two filters on one, and repairs.
 
-All twelve changes are `make transitions STOP=kill BELOW=hdfs://…`; here each mode is left once, and entered once.
+All twelve changes are `make transitions STOP=kill BELOW=hdfs://…`; here each mode is left once, and entered once. On a
+local disk the modes follow each other in `tests/integration/test_switch.py`.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from fraud_filter.audit.run import audit
 from fraud_filter.checkpoint.files import CheckpointFiles
 from hdfs_cluster import Hdfs
 from lab.harness.processes import Child
+from models import read, train, with_model
 from running import Stage, free_ports, wait_until
 
 RECORDED = Path(__file__).parents[1] / "data" / "checkpoints"
 LOCK_S = 6
-CHANGES = "real-time:async-progress,async-progress:continuous,continuous:micro-batch,micro-batch:real-time"
+CHANGES = "continuous:real-time,real-time:micro-batch,micro-batch:async-progress,async-progress:continuous"
+STATELESS = "rules:\n  - {name: large, when: amount >= 5000}"
 QUICK = {"checkpoint_lock_timeout_s": str(LOCK_S), "continuous_interval": "1 second", "restart_backoff_s": "0.2"}
 
 
@@ -53,17 +56,23 @@ def record(spark: Any, name: str, location: str, without: Sequence[str] = ()) ->
 
 
 @pytest.mark.timeout(600)
-def test_each_mode_is_killed_and_followed_by_another_and_nothing_is_lost(hdfs: Hdfs, tmp_path: Path) -> None:
+def test_each_mode_is_killed_and_followed_by_another_and_no_decision_or_score_is_lost(
+    hdfs: Hdfs, spark: Any, tmp_path: Path
+) -> None:
     """One round trip of four changes, all processes killed at each; the audit is the verb's."""
-    file = tmp_path / "transitions.json"
-    words = ["--only", CHANGES, "--stop", "kill", "--seconds", "1", "--output", str(file)]
-    words += ["--below", f"{hdfs.uri}/transitions"]
+    rules = with_model(tmp_path, STATELESS, "{name: scored, when: score > 0.02}")
+    train(spark, read(rules), tmp_path / "model")
+    file = tmp_path / "reports" / "transitions.json"
+    file.parent.mkdir()
+    words = ["--only", CHANGES, "--stop", "kill", "--seconds", "1", "--rate", "100", "--output", str(file)]
+    words += ["--rules", str(rules), "--below", f"{hdfs.uri}/transitions"]
     done = call("transitions", *words, "--checkpoint-lock-timeout-s", str(LOCK_S), "--continuous-interval", "1 second")
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(file.read_text())
-    assert {f"{one['from']}:{one['to']}" for one in found} == set(CHANGES.split(","))
-    assert all((one["lost"], one["unexpected"], one["error"]) == (0, 0, "") for one in found)
-    assert any("lacks the metadata line" in one["how"] for one in found)
+    assert ",".join(f"{one['from']}:{one['to']}" for one in found) == CHANGES
+    assert {(one["stop"], one["lost"], one["unexpected"], one["error"]) for one in found} == {("kill", 0, 0, "")}
+    assert "lacks the metadata line" in found[0]["how"]
+    assert list(file.parent.iterdir()) == [file]
 
 
 @pytest.mark.timeout(600)

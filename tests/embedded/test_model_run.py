@@ -1,4 +1,4 @@
-"""A model in the running filter, with features, audited; without them it is in all modes (`test_transitions`)."""
+"""A model in the running filter, with features, audited; without them it is in all modes (`test_hdfs`)."""
 
 from __future__ import annotations
 

@@ -41,14 +41,14 @@ def test_features_are_right_after_kills_and_a_broker_restart(stage: Stage, broke
 
 
 @pytest.mark.timeout(900)
-def test_features_and_scores_are_right_after_a_kill_and_a_handover(spark: Any, stage: Stage) -> None:
+def test_features_and_scores_are_right_after_a_handover(spark: Any, stage: Stage) -> None:
     """Rules that change take over the state, which features that change can't; the filter then goes on."""
     with_model = f"model: model\n{FEATURES}"
     old, new = (rules_with_features(stage, name, "score >= 0", with_model) for name in ("old", "new"))
     assert "idle" in train(spark, read(old), stage.directory / "model").inputs  # null in a card's first payment
     with Run(stage, "real-time", rules=str(old), real_time_duration="5 seconds") as run:
         run.await_fresh("the start", _START_S)
-        kill_and_start_again(run)
+        run.await_commit()
         longer = rules_with_features(stage, "longer", head=FEATURES.replace("over: 2", "over: 3"))
         refused, _ = deploy(run, longer)
         with refused:

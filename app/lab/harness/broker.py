@@ -23,9 +23,6 @@ _PROPERTIES = HOME / "kafka/server.properties"
 _LOGGING = HOME / "kafka/log4j2.properties"
 #: Measured at 5,000 payments/s: 55 MB of heap, 230 MB resident. G1 with a short pause goal is Kafka's own choice.
 _JVM = ("-Xms128m", "-Xmx512m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:+ExitOnOutOfMemoryError")
-#: It runs for long and answers a thousand requests a second: both of Java's compilers, whatever JDK_JAVA_OPTIONS says
-#: of programs that run for seconds.
-_COMPILERS = "-XX:TieredStopAtLevel=4"
 _FORMAT_TIMEOUT_S = 60
 #: While we wait refused connections are no news, and worth another try soon.
 _CLIENT: dict[str, str | int | float | bool] = {"log_level": 2, "reconnect.backoff.max.ms": 200}
@@ -53,12 +50,17 @@ class Broker:
         jars: Sequence[Path],
         port: int = 0,
         data_dir: Path | None = None,
+        java_options: Sequence[str] = (),
     ) -> None:
-        """`port` 0 takes a free one; data are kept in `data_dir`, or for the workspace's life only."""
+        """`port` 0 takes a free one; data are kept in `data_dir`, or for the workspace's life only.
+
+        `java_options` count more than those in JDK_JAVA_OPTIONS.
+        """
         self._workspace = workspace
         self._java = java_home / "bin" / "java"
         self._classpath = ":".join(map(str, jars))
         self._data_dir = data_dir
+        self._java_options = java_options
         self._wanted_port = port
         self._port = port
         self._child: Child | None = None
@@ -108,7 +110,7 @@ class Broker:
         self._port = self._port or _free_port()
         properties = self._configure(controller_port=_free_port())
         self._format(properties)
-        jvm = [*_JVM, _COMPILERS, f"-Dlog4j2.configurationFile={_LOGGING}", "-cp", self._classpath]
+        jvm = [*_JVM, *self._java_options, f"-Dlog4j2.configurationFile={_LOGGING}", "-cp", self._classpath]
         argv: list[str | Path] = [self._java, *jvm, "kafka.Kafka", properties]
         self._child = Child("the Kafka broker", argv, log=self._workspace.logs / "kafka.log")
         try:
