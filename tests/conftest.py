@@ -60,10 +60,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """`fraud-filter WORDS` in a directory, of the wheel in an environment that lends our own's other packages."""
-    from fraud_filter.java.runtime import require_java
-
+def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of `fraud-filter`, of the wheel in an environment that lends our own's other packages."""
     venv = tmp_path_factory.mktemp("venv")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True, timeout=120)
     uv = Path(sys.executable).with_name("uv")
@@ -72,11 +70,18 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable
     [packages] = venv.glob("lib/python*/site-packages")
     # Of a folder that is lent so, Python reads no further .pth file: none leads to the checkout.
     (packages / "lent.pth").write_text("\n".join(site.getsitepackages()))
+    return venv / "bin"
+
+
+@pytest.fixture(scope="session")
+def installed(programs: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`fraud-filter WORDS` of the wheel, in a directory."""
+    from fraud_filter.java.runtime import require_java
 
     def call(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         own = {name: os.environ[name] for name in ("HOME", "PATH", "TMPDIR") if name in os.environ}
         return subprocess.run(
-            [venv / "bin/fraud-filter", *words], cwd=cwd, env={**own, "JAVA_HOME": str(require_java())},
+            [programs / "fraud-filter", *words], cwd=cwd, env={**own, "JAVA_HOME": str(require_java())},
             capture_output=True, text=True, check=False, timeout=900,
         )  # fmt: skip
 
