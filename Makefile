@@ -75,8 +75,9 @@ audit: $(READY) ## Compare what the stack wrote with what it should have written
 base: ## Make the images' base image again from Debian's packages
 	app/base --make
 
-# Several at a time, each with a broker and a Spark of its own: most tests wait more than they work. Those of a file stay
-# together, as they share what it starts, and begin in the order of tests/embedded/conftest.py.
+# Two at a time, each with a broker and a Spark of its own: they keep two processors busy, and a third made each take so
+# much longer that nothing was won. Those of a file stay together, as they share what it starts, and begin in the order of
+# tests/embedded/conftest.py.
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder --numprocesses
 # Tests that judge times wait more than others do; one that took too long beside another has to hold alone.
 TIMED = $(BIN)/pytest tests/embedded -m timed $(SIDE_BY_SIDE) 2 || $(BIN)/pytest tests/embedded -m timed --last-failed
@@ -85,7 +86,7 @@ test: $(READY) ## Run all tests; each part runs though an earlier one failed
 	@$(MAKE) --keep-going --no-print-directory --jobs=1 test-untimed test-timed test-integration
 
 test-untimed: $(READY) ## Run the tests without Docker that judge no times
-	$(BIN)/pytest tests/embedded tests/unit -m "not timed" $(SIDE_BY_SIDE) 3
+	$(BIN)/pytest tests/embedded tests/unit -m "not timed" $(SIDE_BY_SIDE) 2
 
 test-timed: $(READY) ## Run the tests that judge times
 	$(TIMED)
@@ -94,7 +95,7 @@ test-unit: $(READY) ## Run the tests that need neither Kafka nor Spark
 	$(BIN)/pytest tests/unit $(SIDE_BY_SIDE) 3
 
 test-embedded: $(READY) ## Run the tests on a real Kafka and a real Spark
-	$(BIN)/pytest tests/embedded -m "not timed" $(SIDE_BY_SIDE) 3
+	$(BIN)/pytest tests/embedded -m "not timed" $(SIDE_BY_SIDE) 2
 	$(TIMED)
 
 fuzz: $(READY) ## Draw rules, records and predicates ten times as often as make test does; TIMES=100
