@@ -10,8 +10,8 @@ from faults import Decisions, Feed, metrics
 from fraud_filter.audit.gaps import read_recorded
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
-from lab.harness.processes import Child
-from running import Stage, free_ports, wait_until
+from lab.harness.processes import Child, free_ports
+from running import Stage, wait_until
 
 _QUICK = {
     "restart_backoff_s": "0.2",

@@ -24,11 +24,11 @@ from lab.bench.contenders import VELOCITY_RULES
 from lab.bench.rejected_tail import follow_rejected
 from lab.harness.drain import drain
 from lab.harness.embedded_stack import EmbeddedStack, embedded_stack
-from lab.harness.processes import Child
+from lab.harness.processes import Child, free_ports
 from lab.harness.waiting import wait_until
 from lab.transitions.filter_run import FilterRun
 from metrics_page import Page
-from running import free_ports, payment
+from running import payment
 
 _BATCH = "1 minute"
 _RATE, _MEASURED_S = 100, 45

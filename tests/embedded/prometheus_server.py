@@ -10,8 +10,7 @@ import pytest
 import requests
 import yaml
 
-from lab.harness.processes import Child
-from running import free_ports
+from lab.harness.processes import Child, free_ports
 
 
 def require_program(variable: str, *names: str) -> str:

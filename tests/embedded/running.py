@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import sys
 import time
 import uuid
@@ -112,16 +111,6 @@ class Stage:
 
 
 StageMaker = Callable[[Path], Stage]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nothing listens on at the moment."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def until(holds: Callable[[], bool], what: str, timeout_s: float = 20) -> None:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab.harness.broker import HOST, Broker
-from lab.harness.processes import Child
+from lab.harness.processes import Child, free_ports
 from lab.harness.workspace import Workspace
-from running import free_ports
 
 NODE = 2
 

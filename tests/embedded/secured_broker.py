@@ -8,8 +8,8 @@ from pathlib import Path
 from fraud_filter.config import Settings, load
 from fraud_filter.home import HOME
 from lab.harness.broker import HOST, Broker
+from lab.harness.processes import free_ports
 from lab.harness.workspace import Workspace
-from running import free_ports
 
 
 class SecuredBroker(Broker):

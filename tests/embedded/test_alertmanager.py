@@ -21,9 +21,8 @@ import yaml
 from tenacity import retry, stop_after_delay, wait_fixed
 
 from fraud_filter.home import HOME
-from lab.harness.processes import Child
+from lab.harness.processes import Child, free_ports
 from prometheus_server import require_program
-from running import free_ports
 
 SOURCE = HOME / "monitoring/alertmanager"
 #: Where Debian's looks for them, and nowhere else.

@@ -12,8 +12,8 @@ from faults import Decisions, Feed, events, java_of
 from filter_under_load import require_features, rules_with_features
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
-from lab.harness.processes import Child
-from running import Stage, free_ports, wait_until
+from lab.harness.processes import Child, free_ports
+from running import Stage, wait_until
 
 #: A small file system of the filter's own, in a mount namespace: anybody may make one who may make a user namespace.
 _ON_A_SMALL_DISK = 'mount -t tmpfs -o size=1m tmpfs "$1" && shift && exec "$@"'

@@ -23,9 +23,9 @@ from faults import Decisions, Feed, events, kill_all
 from fraud_filter.audit.run import audit
 from fraud_filter.checkpoint.files import CheckpointFiles
 from hdfs_cluster import Hdfs
-from lab.harness.processes import Child
+from lab.harness.processes import Child, free_ports
 from models import read, train, with_model
-from running import Stage, free_ports, wait_until
+from running import Stage, wait_until
 
 RECORDED = Path(__file__).parents[1] / "data" / "checkpoints"
 LOCK_S = 6

@@ -26,9 +26,9 @@ from fraud_filter.monitor.input_watch import InputWatch, watch_input
 from fraud_filter.monitor.monitor import Monitor
 from fraud_filter.monitor.readable_ends import ReadableEnds
 from lab.harness.broker import Broker
-from lab.harness.processes import Child
+from lab.harness.processes import Child, free_ports
 from lab.harness.workspace import Workspace
-from running import free_ports, until
+from running import until
 from second_broker import NODE, second_broker
 
 MANY = 1000

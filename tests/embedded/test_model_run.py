@@ -20,9 +20,10 @@ from fraud_filter.generator.sender import Sender
 from fraud_filter.kafka.offsets import find_bounds, find_partitions, open_consumer, read_records
 from fraud_filter.query.decide import read_payments
 from fraud_filter.train.fit import history_with_features
+from lab.harness.processes import free_ports
 from metrics_page import Page
 from models import SCHEMA, SHIPPED, read, train, with_model
-from running import Stage, free_ports, wait_until
+from running import Stage, wait_until
 
 SHARES = Shares(flagged=0.2, malformed=0.01, fraud=0.1)
 

@@ -21,9 +21,9 @@ from fraud_filter.metrics.catalogue import (
     VELOCITY_KEYS,
     VELOCITY_MEMORY,
 )
-from lab.harness.processes import Child
+from lab.harness.processes import Child, free_ports
 from metrics_page import Page
-from running import Stage, free_ports, payment, until, wait_until
+from running import Stage, payment, until, wait_until
 
 MODES = get_args(ModeName)
 MALFORMED = {"bad-1": b"no json", "bad-2": b'{"payment_id": "x"}', "bad-3": b"\xff\x00", "bad-4": None}

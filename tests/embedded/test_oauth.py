@@ -25,9 +25,9 @@ from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.kafka.client import kafka_python_config, librdkafka_config
 from fraud_filter.lock.membership import Membership
 from lab.harness.broker import HOST, Broker
-from lab.harness.processes import Child
+from lab.harness.processes import Child, free_ports
 from lab.harness.workspace import Workspace
-from running import free_ports, wait_until
+from running import wait_until
 
 SECRET, SCOPE = "s3cret", "kafka"
 _KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)

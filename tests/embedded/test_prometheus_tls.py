@@ -18,9 +18,8 @@ from fraud_filter.compose.readings import Readings, read
 from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
 from fraud_filter.report.prometheus import Prometheus
-from lab.harness.processes import Child
+from lab.harness.processes import Child, free_ports
 from prometheus_server import require_program
-from running import free_ports
 
 
 @dataclass

@@ -21,9 +21,9 @@ from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.report.data import Figures, ReportData, collect
 from fraud_filter.report.prometheus import Prometheus
 from lab.harness.broker import Broker
-from lab.harness.processes import Child
+from lab.harness.processes import Child, free_ports
 from prometheus_server import PrometheusServer, require_program
-from running import Stage, create_topic, free_ports, payment, wait_until
+from running import Stage, create_topic, payment, wait_until
 
 FLAGGED = 'fraud_filter_flagged_records_total{mode="%s"}'
 #: Payments of each mode: flagged, passed, and those that can't be read.

@@ -7,7 +7,8 @@ from typing import Any
 
 import requests
 
-from running import Stage, free_ports, wait_until
+from lab.harness.processes import free_ports
+from running import Stage, wait_until
 
 
 def _jobs(page: str) -> list[Any]:

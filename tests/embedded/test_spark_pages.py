@@ -17,8 +17,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixe
 
 from fraud_filter.compose import secrets
 from fraud_filter.metrics import local_http
-from lab.harness.processes import Child
-from running import free_ports
+from lab.harness.processes import Child, free_ports
 
 FILTER = "org.apache.spark.ui.JWSFilter"
 CLAIMS = {"sub": "healthcheck"}

@@ -13,8 +13,8 @@ import pytest
 from faults import Decisions, events, java_of, kill_all, metrics
 from filter_under_load import Run
 from fraud_filter.audit.run import audit
-from lab.harness.processes import Child
-from running import Stage, free_ports, wait_until
+from lab.harness.processes import Child, free_ports
+from running import Stage, wait_until
 
 pytestmark = pytest.mark.timed
 #: On a busy machine a start of Spark takes a minute and more.

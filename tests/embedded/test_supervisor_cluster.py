@@ -15,8 +15,8 @@ from faults import events, java_of, metrics, said_while_stopping
 from filter_under_load import Run, require_features, rules_with_features
 from fraud_filter.home import HOME
 from fraud_filter.java import class_archive
-from lab.harness.processes import Child
-from running import Stage, free_ports, wait_until
+from lab.harness.processes import Child, free_ports
+from running import Stage, wait_until
 
 LOCAL = {
     "SPARK_LOCAL_IP": "127.0.0.1",

@@ -7,8 +7,9 @@ import time
 import pytest
 
 from faults import Feed, events, java_of
+from lab.harness.processes import free_ports
 from metrics_page import Page
-from running import Stage, free_ports, payment, wait_until
+from running import Stage, payment, wait_until
 
 pytestmark = pytest.mark.timed
 

@@ -13,7 +13,8 @@ from confluent_kafka import Producer
 
 from faults import events, java_of, metrics
 from fraud_filter.audit.run import audit
-from running import Stage, free_ports, payment, until, wait_until
+from lab.harness.processes import free_ports
+from running import Stage, payment, until, wait_until
 
 #: Micro-batch mode reads as async-progress mode does, and commits more often.
 MODES = ("async-progress", "continuous", "real-time")

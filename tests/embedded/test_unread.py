@@ -17,8 +17,8 @@ from kafka.structs import TopicPartition
 
 from faults import events, java_of, metrics, suspend
 from fraud_filter.audit.run import audit
-from lab.harness.processes import Child
-from running import Stage, free_ports, payment, until, wait_until
+from lab.harness.processes import Child, free_ports
+from running import Stage, payment, until, wait_until
 
 #: Micro-batch mode reads as async-progress mode does, and commits more often.
 MODES = ("async-progress", "continuous", "real-time")

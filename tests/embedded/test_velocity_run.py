@@ -21,9 +21,9 @@ from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.errors import EXIT_USAGE, UsageError
 from fraud_filter.query.preflight import check_inputs
 from fraud_filter.supervisor.resume.state import settle_state
-from lab.harness.processes import Child
+from lab.harness.processes import Child, free_ports
 from metrics_page import Page
-from running import GOOD, Stage, free_ports, wait_until
+from running import GOOD, Stage, wait_until
 
 #: Most payments of a key in the state.
 HELD = 8

@@ -14,8 +14,8 @@ import pytest
 
 from fraud_filter.home import HOME
 from lab.harness.broker import Broker
-from lab.harness.processes import Child
-from running import free_ports, wait_until
+from lab.harness.processes import Child, free_ports
+from running import wait_until
 
 PAGE = (HOME / "docs/your-stream.md").read_text(encoding="utf-8")
 

@@ -12,7 +12,7 @@ import pytest
 
 from fraud_filter.compose import env_file
 from fraud_filter.home import HOME
-from lab.harness.own_env import free_ports
+from lab.harness.own_env import ports_of
 
 PROJECT = "fraud-filter-test-tour"
 PAGE = (HOME / "docs/tour.md").read_text(encoding="utf-8")
@@ -52,7 +52,7 @@ def place(say: Say, tmp_path: Path) -> Path:
     assert entered == "cd tour"
     say(made, tmp_path)
     env = tmp_path / "tour/.env"
-    ports = free_ports([name for name in env_file.read(env) if name.endswith("_PORT")])
+    ports = ports_of(env)
     own = {"COMPOSE_PROJECT_NAME": PROJECT, "KAFKA_BOOTSTRAP_SERVERS": f"127.0.0.1:{ports['KAFKA_PORT']}"}
     for name, value in {**own, **ports}.items():
         env_file.change(env, name, str(value))

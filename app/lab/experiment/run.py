@@ -21,8 +21,7 @@ from lab.experiment.change import Change
 from lab.experiment.rule_files import check_sizes, write_rules
 from lab.experiment.scraper import Scraper
 from lab.harness.embedded_stack import EmbeddedStack, Say
-from lab.harness.own_env import free_ports
-from lab.harness.processes import Child
+from lab.harness.processes import Child, free_ports
 
 #: Settings by which the audit decides what is expected.
 _DECIDES = ("rules", "payment_schema", "record_format", "max_record_bytes", "velocity_payments")
@@ -69,7 +68,7 @@ def run_experiment(
 
 def _try(stack: EmbeddedStack, plan: BenchPlan, mode: ModeName, change: Change, name: str, number: int) -> Trial:
     """The change with its own plan, in round `number`, under a `name` that topics can have."""
-    (port,) = free_ports(["metrics"]).values()
+    (port,) = free_ports(1)
     sized = _sized(stack, change, f"rules-{name}-{number}")
     with _checkpoints(change) as folder, Scraper(port) as scraper:
         contender = _changed(mode, change, port, folder)

@@ -14,7 +14,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop
 
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.home import HOME
-from lab.harness.processes import Child
+from lab.harness.processes import Child, free_ports
 from lab.harness.workspace import Workspace
 
 HOST = "127.0.0.1"
@@ -107,8 +107,9 @@ class Broker:
             self._child.stop(timeout_s)
 
     def _start_once(self, timeout_s: float) -> None:
-        self._port = self._port or _free_port()
-        properties = self._configure(controller_port=_free_port())
+        spare, controller = free_ports(2)
+        self._port = self._port or spare
+        properties = self._configure(controller_port=controller)
         self._format(properties)
         jvm = [*_JVM, *self._java_options, f"-Dlog4j2.configurationFile={_LOGGING}", "-cp", self._classpath]
         argv: list[str | Path] = [self._java, *jvm, "kafka.Kafka", properties]
@@ -194,13 +195,6 @@ def _ask(child: Child, admin: AdminClient) -> None:
         raise _NotReadyError(error.args[0].str()) from None
     if not brokers:
         raise _NotReadyError("it is not registered with its controller yet")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _is_free(port: int) -> bool:

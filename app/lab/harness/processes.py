@@ -1,10 +1,12 @@
-"""Child processes that never outlive us. Knows neither Kafka nor Spark."""
+"""Child processes that never outlive us, and ports for them. Knows neither Kafka nor Spark."""
 
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -23,6 +25,8 @@ _POLL_S = 0.02
 #: Lines of a log that an error message quotes, and what it leaves out: the frames of Java's stack traces.
 _QUOTED = 10
 _STACK_FRAMES = ("\tat ", "\t... ")
+#: Below those that the kernel gives outgoing connections (Linux, ip_local_port_range), which would take one of ours.
+_PORTS = range(12_000, 32_768)
 
 
 class Child:
@@ -180,3 +184,15 @@ def stop_signals(act: Callable[[int, FrameType | None], None] = interrupt) -> It
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def free_ports(count: int) -> list[int]:
+    """So many ports that nobody listens on now, of this machine's own address, 127.0.0.1."""
+    found: list[int] = []
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):  # a seed would give two programs the same
+        if len(found) == count:
+            break
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            found.append(port)
+    return found

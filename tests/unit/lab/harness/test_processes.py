@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ import pytest
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from fraud_filter.errors import FraudFilterError
-from lab.harness.processes import Child, stop_signals
+from lab.harness.processes import Child, free_ports, stop_signals
 
 soon = retry(
     retry=retry_if_exception_type(AssertionError),
@@ -154,3 +155,19 @@ def test_ignored_signal_stays_ignored() -> None:
             assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_no_outgoing_connection_gets_a_port_that_was_given() -> None:
+    outgoing = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    if not outgoing.exists():
+        pytest.skip("the kernel does not say which ports it gives")
+    first, last = map(int, outgoing.read_text().split())
+    found = free_ports(20)
+    assert len(set(found)) == 20
+    assert [port for port in found if first <= port <= last] == []
+
+
+def test_a_port_that_somebody_listens_on_is_not_given() -> None:
+    (port,) = free_ports(1)
+    with socket.create_server(("127.0.0.1", port)):
+        assert port not in free_ports(2000)
