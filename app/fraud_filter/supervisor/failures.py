@@ -47,8 +47,8 @@ class DataLossError(FraudFilterError):
     exit_code = EXIT_DATA_LOSS
 
 
-#: Where a dying Java still takes the connection, py4j has no answer to quote.
-_NO_ANSWER = re.compile(r"An error occurred while calling \S+")
+#: Where a dying Java still takes the connection, py4j has no answer to quote, or finds nothing that it looks for.
+_NO_ANSWER = re.compile(r"An error occurred while calling \S+|\S+ does not exist in the JVM")
 
 #: What to do about lost records.
 GO_ON_WITHOUT = f"to go on without them, give false to the {named('fail_on_data_loss')}"

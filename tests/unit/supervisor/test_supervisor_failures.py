@@ -55,6 +55,7 @@ def test_other_failures_are_tried_again_with_the_innermost_reason() -> None:
         ConnectionRefusedError(),
         BrokenPipeError(),
         Py4JError("An error occurred while calling o42.awaitTermination"),
+        Py4JError("org.apache.spark.sql does not exist in the JVM"),
     ],
 )
 def test_a_java_that_is_gone_is_told_as_such(error: Exception) -> None:
