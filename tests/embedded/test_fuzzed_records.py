@@ -25,6 +25,8 @@ from oracle_cases import SCHEMA
 from running import GOOD, Stage, payment, wait_until
 
 _LAST = "the last one"
+#: Sixteen times the default, to draw records as large as a topic takes.
+_MOST_BYTES = 1_048_576
 
 
 @pytest.fixture
@@ -74,12 +76,12 @@ def _run(stage: Stage, **settings: str) -> AuditResult:
 
     follower = Consumer({"bootstrap.servers": stage.address, "group.id": "follower", "enable.auto.commit": False})
     follower.assign([TopicPartition(stage.flagged, number, OFFSET_BEGINNING) for number in range(2)])
-    with stage.run(**settings) as program:
+    with stage.run(max_record_bytes=str(_MOST_BYTES), **settings) as program:
         wait_until(is_done, "the last payment of each partition is written", program)
         assert program.stop(60) == 0, program.tail()
     follower.close()
-    files: dict[str, Any] = {name: Path(settings[name]) for name in ("payment_schema", "rules") if name in settings}
-    return audit(stage.settings().model_copy(update=files), examples=20)
+    own: dict[str, Any] = {name: Path(settings[name]) for name in ("payment_schema", "rules") if name in settings}
+    return audit(stage.settings().model_copy(update=own | {"max_record_bytes": _MOST_BYTES}), examples=20)
 
 
 def _check(result: AuditResult, records: Sequence[Record], seed: int) -> None:

@@ -164,7 +164,7 @@ class Settings(BaseSettings):
         description="continuous: kafka.max.poll.records of the source; 1 is fastest, for few records a partition",
     )
     max_record_bytes: int = Field(
-        1_048_576,
+        65_536,
         ge=1,
         le=268_435_456,
         description="maximum bytes of key and value of a record; a larger one is rejected without them",
