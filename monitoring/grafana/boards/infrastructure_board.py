@@ -5,6 +5,11 @@ from __future__ import annotations
 from parts import GREEN, HEIGHT, RED, Content, ask, board, lines, number, row, states, yes_or_no
 
 _TOPICS = 'topic!~"__.*"'
+# Up to Kafka 4.1 a broker that is a controller too adds the controller's handlers, which are idle (KAFKA-19606).
+_IDLE_HANDLERS = (
+    "clamp_min(min((kafka_request_handler_idle_ratio - on (instance) (0 * kafka_active_controllers + 1))"
+    " or on (instance) kafka_request_handler_idle_ratio), 0)"
+)
 
 
 _KAFKA: Content = (
@@ -37,7 +42,7 @@ _KAFKA: Content = (
         "Idle handlers",
         "Share of the time that the broker's request handlers wait for work. Below 30 % it is the bottleneck.",
         "kafka",
-        "min(kafka_request_handler_idle_ratio)",
+        _IDLE_HANDLERS,
         unit="percentunit",
         levels={0: RED, 0.3: GREEN},
         height=HEIGHT,

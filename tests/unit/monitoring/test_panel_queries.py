@@ -11,13 +11,17 @@ import yaml
 
 from fraud_filter.home import HOME
 
-BOARD = json.loads((HOME / "monitoring/grafana/dashboards/fraud-filter.json").read_text())
+PANELS = [
+    panel
+    for board in (HOME / "monitoring/grafana/dashboards").glob("*.json")
+    for panel in json.loads(board.read_text())["panels"]
+]
 LABELS = 'job="fraud-filter", instance="f", mode="continuous", query="q"'
 
 
 def asked(title: str) -> str:
     """The query of a panel, as Grafana sends it when all is chosen."""
-    (panel,) = [panel for panel in BOARD["panels"] if panel["title"] == title]
+    (panel,) = [panel for panel in PANELS if panel["title"] == title]
     return str(panel["targets"][0]["expr"]).replace("$mode", ".*").replace("$query", ".*")
 
 
@@ -70,3 +74,18 @@ def test_alerts_that_fire_are_told_by_severity(promtool: str, tmp_path: Path) ->
             {"labels": alert("FraudFilterLagGrows", "warning"), "value": 1},
         ],
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("told", "shown"), [("1.25", 0.25), ("0.5", 0)])
+def test_handlers_of_a_broker_that_is_a_controller_too_are_its_own(
+    promtool: str, tmp_path: Path, told: str, shown: float
+) -> None:
+    """Kafka 4.1 adds the controller's, which are idle (KAFKA-19606)."""
+    idle = {'kafka_request_handler_idle_ratio{job="kafka", instance="a"}': f"{told}x20"}
+    both = {**idle, 'kafka_active_controllers{job="kafka", instance="a"}': "0x20"}
+    holds(promtool, tmp_path, both, "Idle handlers", [{"labels": "{}", "value": shown}])
+
+
+def test_handlers_of_a_broker_alone_are_as_it_says(promtool: str, tmp_path: Path) -> None:
+    idle = {'kafka_request_handler_idle_ratio{job="kafka", instance="a"}': "0.5x20"}
+    holds(promtool, tmp_path, idle, "Idle handlers", [{"labels": "{}", "value": 0.5}])
