@@ -24,6 +24,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixe
 from fraud_filter.errors import FraudFilterError, UsageError
 from lab.harness import broker as broker_module
 from lab.harness.broker import HOST, Broker
+from lab.harness.processes import free_ports
 from lab.harness.workspace import Workspace
 
 
@@ -198,10 +199,10 @@ def occupied_port() -> Iterator[int]:
 def test_port_that_is_taken_meanwhile_is_replaced(
     java_home: Path, kafka_jars: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = broker_module._free_port
     with occupied_port() as taken, Workspace() as workspace:
-        answers = iter([taken])
-        monkeypatch.setattr(broker_module, "_free_port", lambda: next(answers, None) or real())
+        first = iter([taken])
+        choose = lambda count: [next(first, None) or free_ports(1)[0], *free_ports(count - 1)]  # noqa: E731
+        monkeypatch.setattr(broker_module, "free_ports", choose)
         with Broker(workspace, java_home=java_home, jars=kafka_jars) as broker:
             assert broker.address != f"{HOST}:{taken}"
             assert is_listening(broker.address)
