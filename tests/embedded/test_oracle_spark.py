@@ -148,7 +148,7 @@ def test_what_spark_writes_passes_the_audit(spark: Any) -> None:
     rules = _rules(["true", "amount > 100", "merchant IS NULL", "created_at >= '2024-01-01'"])
     oracle = Oracle(SCHEMA, rules)
     ledger = Ledger(SCHEMA, {0: 0}, {0: len(values)}, examples=50)
-    settings = load()
+    settings = load({"max_record_bytes": 1 << 20})  # some values are larger than the default
     written = query.decide(_records(spark, values), SCHEMA, rules, settings).collect()
     assert len(written) == len(values)
     for row in written:
