@@ -73,10 +73,10 @@ def _from_due(decided: Payments) -> tuple[Mapping[str, float | None], str]:
     return {**figures, "max_ms": histogram.get_max_value() / 1000}, histogram.encode().decode()
 
 
-def _kept(measured: Payments) -> float:
-    """Payments per second on the input topic."""
+def _kept(measured: Payments) -> float | None:
+    """Payments per second on the input topic; None for too few of them."""
     if len(measured) < 2:
-        return 0.0
+        return None
     span_ms = int(measured.appended_ms.max() - measured.appended_ms.min())
     return round((len(measured) - 1) / max(span_ms, 1) * 1000, 1)
 

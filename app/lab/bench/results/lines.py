@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.bench.results.result import StartResult
+from lab.bench.results.result import RateResult, StartResult
 from lab.bench.results.table import rounded
 
 
@@ -11,8 +11,15 @@ def describe_start(start: StartResult) -> list[str]:
     head = f"round {start.round}, {start.contender}"
     lines = [
         f"{head}, {rate.rate:g}/s: p50 {rounded(rate.append.get('p50_ms'))} ms, "
-        f"p99 {rounded(rate.append.get('p99_ms'))} ms, {rate.audit}"
-        + ("" if rate.keeps_up else f"; {rate.lag} decisions behind at the end")
+        f"p99 {rounded(rate.append.get('p99_ms'))} ms, {rate.audit}{_shortfall(rate)}"
         for rate in start.rates
     ]
     return [*lines, f"{head}: {start.error}"] if start.error else lines
+
+
+def _shortfall(rate: RateResult) -> str:
+    if rate.is_behind:
+        return f"; {rate.lag} decisions behind at the end"
+    if rate.keeps_up or rate.kept_rate is None:
+        return ""
+    return f"; only {rounded(rate.kept_rate)} of {rate.rate:g} payments/s came"

@@ -6,29 +6,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fraud_filter.metrics.latency import Second
+from lab.bench.plan import DRIFT
 from lab.harness.outcome import NOT_AUDITED, Audited
 
 #: A contender whose last decision comes more than this many seconds after the last payment has fallen behind.
 #: Micro-batches are up to one second behind when all is well.
 BEHIND_S = 2.0
+#: A contender that gets less than this share of what the generator is to send has not shown that it keeps up with it.
+KEPT_SHARE = 0.99
 
 
 @dataclass(frozen=True)
 class RateResult:
     """One contender at one rate in one round. None means not measured, never zero.
 
-    `payments` and `decisions` (flagged or rejected) are those of the measured seconds, by due time. `append_ms` counts
-    latencies from append to append by whole milliseconds; `append` has their percentiles. `due` has the percentiles
-    from the due time to the decision's append, and `due_us_hdr` their histogram in microseconds in HdrHistogram's own
-    encoding. `cpu_s` are processor seconds in the measured seconds, by program; `stolen_share` is what a hypervisor
-    gave to others of the processor time that was wanted then, a part of 1. `backlog` are the payments behind the newest
-    decided one when the measured seconds began. `lag` is the number of decisions that were still to come when the last
-    payment was appended, `behind_s` how long the last of them took. `audit` is of all payments at this rate, settling
-    included.
+    `rate` and `kept_rate` are payments per second, planned and on the input topic. `payments` and `decisions` (flagged
+    or rejected) are those of the measured seconds, by due time. `append_ms` counts latencies from append to append by
+    whole milliseconds; `append` has their percentiles. `due` has the percentiles from the due time to the decision's
+    append, and `due_us_hdr` their histogram in microseconds in HdrHistogram's own encoding. `cpu_s` are processor
+    seconds in the measured seconds, by program; `stolen_share` is what a hypervisor gave to others of the processor
+    time that was wanted then, a part of 1. `backlog` are the payments behind the newest decided one when the measured
+    seconds began. `lag` is the number of decisions that were still to come when the last payment was appended,
+    `behind_s` how long the last of them took. `audit` is of all payments at this rate, settling included.
     """
 
     rate: float
-    kept_rate: float = 0
+    kept_rate: float | None = None
     payments: int = 0
     decisions: int = 0
     append: Mapping[str, float | None] = field(default_factory=dict)
@@ -55,9 +58,15 @@ class RateResult:
         return None if cpu_s is None or not self.payments else cpu_s / self.payments * 1000
 
     @property
+    def is_behind(self) -> bool:
+        """Whether its last decision came late after the load had ended."""
+        return self.behind_s > BEHIND_S
+
+    @property
     def keeps_up(self) -> bool:
-        """Whether it was not behind when the load ended."""
-        return self.behind_s <= BEHIND_S
+        """Whether the load was what it was to be, and the contender was not behind when it ended."""
+        kept = self.kept_rate is not None and self.kept_rate >= KEPT_SHARE * DRIFT * self.rate
+        return kept and not self.is_behind
 
 
 @dataclass(frozen=True)

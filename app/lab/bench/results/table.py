@@ -54,7 +54,7 @@ def markdown_results(results: Sequence[Mapping[str, Any]]) -> str:
     ends = list(dict.fromkeys((rates[0], rates[-1])))
     columns = [
         "contender",
-        *(f"{name}, ms at {rate:,.0f}/s" for rate in rates for name in ("p50", "p99")),
+        *(f"{name}, ms at {rate:,.0f}/s" for rate in rates for name in ("p50", "p99", "due p99")),
         *(f"CPU s/1,000 at {rate:,.0f}/s" for rate in ends),
         "lost",
     ]
@@ -64,7 +64,7 @@ def markdown_results(results: Sequence[Mapping[str, Any]]) -> str:
         at = {rate: mine.get(rate, {}) for rate in rates}
         rows.append([
             f"`{name}`",
-            *(rounded(one.get(figure)) for one in at.values() for figure in ("p50_ms", "p99_ms")),
+            *(rounded(one.get(figure)) for one in at.values() for figure in ("p50_ms", "p99_ms", "due_p99_ms")),
             *(rounded(at[rate].get("cpu_s_per_1000")) for rate in ends),
             format_number(sum(one["lost"] or 0 for one in mine.values())),
         ])  # fmt: skip

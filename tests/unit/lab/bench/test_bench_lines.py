@@ -11,7 +11,7 @@ _APPEND = {"p50_ms": 2.346, "p99_ms": 5.75}
 
 
 def test_a_line_for_each_rate_and_one_for_the_end_before_its_time() -> None:
-    kept = RateResult(100.0, append=_APPEND, audit=Audited(0, 3, 0), payments=200, decisions=100)
+    kept = RateResult(100.0, 99.7, append=_APPEND, audit=Audited(0, 3, 0), payments=200, decisions=100)
     unknown = RateResult(1000.0)
     start = StartResult("linger_ms=5", 2, (kept, unknown), error="it ended with exit code 4")
     assert describe_start(start) == [

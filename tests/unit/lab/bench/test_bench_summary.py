@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench_sample import sample_rate
+from lab.bench.results.lines import describe_start
 from lab.bench.results.result import RateResult, StartResult
 from lab.bench.results.summary import find_limits, ratios, summarise_rounds, summarise_starts
 from lab.harness.outcome import Audited
@@ -62,6 +63,13 @@ def test_falling_behind_in_one_round_is_told() -> None:
     assert [result["keeps_up"] for result in summarise_rounds(rounds)] == [False]
 
 
+def test_a_contender_that_got_less_than_the_planned_rate_has_not_kept_up_with_it() -> None:
+    rounds = [start("floor", 1, 2.0), start("floor", 2, 2.0, kept_rate=98.0)]
+    assert [result["keeps_up"] for result in summarise_rounds(rounds)] == [False]
+    assert describe_start(rounds[1])[0].endswith("; only 98 of 100 payments/s came")
+    assert sample_rate("floor", 100, 1, kept_rate=98.8).keeps_up  # the generator sends 99.7
+
+
 def test_a_start_that_failed_at_a_rate_did_not_keep_it_nor_any_above() -> None:
     rounds = [
         StartResult("floor", number, tuple(sample_rate("floor", rate, number) for rate in rates), failed_at=failed_at)
@@ -81,8 +89,8 @@ def test_starts_have_the_median_time_to_the_first_decision() -> None:
 
 
 def test_the_limit_is_the_highest_rate_up_to_which_all_held() -> None:
-    def at(rate: float, p99_ms: float | None, *, keeps_up: bool = True) -> dict[str, object]:
-        return {"mode": "floor", "rate": rate, "p99_ms": p99_ms, "keeps_up": keeps_up}
+    def at(rate: float, due_p99_ms: float | None, *, keeps_up: bool = True) -> dict[str, object]:
+        return {"mode": "floor", "rate": rate, "p99_ms": 1.0, "due_p99_ms": due_p99_ms, "keeps_up": keeps_up}
 
     results = [at(5000, 90.0), at(100, 9.0), at(1000, 100.0), at(10_000, 101.0), at(20_000, 50.0, keeps_up=False)]
     assert find_limits(results, 100) == [{"mode": "floor", "keeps_up_at": 10_000, "fast_at": 5000}]
