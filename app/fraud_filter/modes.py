@@ -161,6 +161,10 @@ def _real_time(settings: Settings) -> dict[str, str]:
         # For features, whose payments go through a shuffle to their key's state.
         "spark.sql.shuffle.partitions": str(settings.velocity_partitions),
         "spark.sql.streaming.stateStore.providerClass": _ROCKS_DB,
+        # A start loads the newest snapshot of the state and replays what was logged since: by default up to ten
+        # batches, which are minutes long here.
+        "spark.sql.streaming.stateStore.minDeltasForSnapshot": "1",
+        "spark.sql.streaming.stateStore.maintenanceInterval": "30s",
         # By default a payment waits for others, up to 50 ms, before it is sent to its state.
         "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
     }

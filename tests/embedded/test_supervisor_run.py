@@ -57,6 +57,7 @@ def require_a_hanging_java_is_replaced(run: Run) -> None:
     (line,) = [line for line in events(run.program, "restarting") if "reason=stalled" in line]
     assert "in_s=" in line
     assert "attempt=1" in line
+    assert not events(run.program, "java_killed"), "its end was waited for, though it does not answer"
 
 
 def add_partitions(run: Run, admin: Any) -> None:

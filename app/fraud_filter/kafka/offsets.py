@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -99,6 +99,23 @@ def find_input_bounds(consumer: Consumer, settings: Settings) -> dict[int, tuple
     """
     partitions = find_partitions(consumer, settings, ["input_topic"])[settings.input_topic]
     return find_bounds(consumer, settings, settings.input_topic, partitions)
+
+
+def first_since(settings: Settings, topic: str, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
+    """The first offset of each partition whose record was appended at that time (ms since 1970) or later.
+
+    Partitions without such a record are left out.
+
+    Raises:
+        FraudFilterError: the broker does not answer within `kafka_timeout_s` seconds.
+    """
+    wanted = [TopicPartition(topic, partition, time_ms) for partition in partitions]
+    try:
+        with open_consumer(settings) as consumer:
+            found = consumer.offsets_for_times(wanted, timeout=settings.kafka_timeout_s) if wanted else []
+    except KafkaException as error:
+        raise FraudFilterError(f"the offsets of topic {topic!r} can't be read: {describe_error(error)}") from None
+    return {each.partition: each.offset for each in found if each.error is None and each.offset >= 0}
 
 
 def first_offsets(settings: Settings, bounds: Mapping[int, tuple[int, int]]) -> dict[int, int]:

@@ -38,9 +38,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _log = logging.getLogger(__name__)
-#: A query that has failed or hangs has nothing to end well: what was not committed is read again.
+#: A query that has failed has nothing to end well: what was not committed is read again.
 _END_FAILED_S = 5.0
-_END_STALLED_S = 1.0
 #: After a handover Java rests before it ends: its end takes processor time that the next filter's start needs.
 _AFTER_YOU_S = 3.0
 #: Spark's own end after the query's; nothing is at stake any more.
@@ -88,8 +87,6 @@ class Attempt:
             life._keep_running(java, spark, inputs, began)
             seconds = _END_S
         except Exception as error:
-            if isinstance(error, RestartableError) and error.reason == "stalled":
-                seconds = _END_STALLED_S
             if not self.stop.requested:
                 cause = RestartableError("lock-lost", self.lock.lost) if self.lock.lost else error
                 raise explain_end(cause, java, spark, self.settings) from None
@@ -205,6 +202,8 @@ class Attempt:
             self.on_start(query)
         handover = HandingOver(spark, query, inputs.mode, place.files, ending.hand_over)
         error = ending.wait(java, self.stop)
+        if isinstance(error, RestartableError) and error.reason == "stalled":
+            java.kill()  # else each call that still waits for it delays the next filter
         handover.close()
         if error is None:
             return
