@@ -95,7 +95,7 @@ class FilterRun:
     def how(self) -> str:
         """What was done to the checkpoint before the start."""
         repairs = [match[1] for line in self.child.tail(500) if (match := _REPAIRED.search(line))]
-        return "repaired: " + "; ".join(repairs) if repairs else "as it is"
+        return "repaired: " + "; ".join(repairs) if repairs else "unchanged"
 
 
 def _each(family: list[psutil.Process], act: str) -> None:

@@ -29,7 +29,7 @@ _PAIR_COLUMNS = (
 class Transition:
     """One change of mode on one checkpoint, under load.
 
-    `how`: "as it is", or what was repaired before the start. `audit`: of it alone. `seconds`: from the stop request
+    `how`: "unchanged", or what was repaired before the start. `audit`: of it alone. `seconds`: from the stop request
     until a payment that came after the stop was decided; None, and a reason in `error`, when the new mode did not get
     there.
     """

@@ -19,7 +19,7 @@ from lab.harness.outcome import Audited
 from lab.transitions.result import Transition, markdown_table, result_table, write_transitions
 from lab.transitions.route import order_changes, parse_changes
 
-DONE = Transition("continuous", "real-time", "clean", "as it is", Audited(0, 3, 0), 12.5)
+DONE = Transition("continuous", "real-time", "clean", "unchanged", Audited(0, 3, 0), 12.5)
 
 
 def test_all_twelve_are_one_round_trip() -> None:
@@ -64,7 +64,7 @@ def test_results_replace_those_of_the_same_change_and_stop_only(tmp_path: Path) 
     found = json.loads(file.read_text())
     assert [(one["stop"], one["lost"]) for one in found] == [("kill", 0), ("clean", 2)]
     assert found[1] == {
-        "from": "continuous", "to": "real-time", "stop": "clean", "how": "as it is", "lost": 2, "duplicated": 3,
+        "from": "continuous", "to": "real-time", "stop": "clean", "how": "unchanged", "lost": 2, "duplicated": 3,
         "unexpected": 0, "seconds": 12.5, "error": "",
     }  # fmt: skip
     write_transitions(file, [DONE], add=False)
@@ -75,7 +75,7 @@ def test_the_documentation_shows_both_ways_to_stop_in_a_line() -> None:
     killed = replace(DONE, stop="kill", how="repaired: the last entry", audit=Audited(0, 1234, 0), seconds=30.0)
     failed = replace(DONE, new="micro-batch", audit=Audited(), seconds=None, error="it did not start")
     assert markdown_table([one.to_dict() for one in (DONE, killed, failed)]).splitlines()[2:] == [
-        "| `continuous` | `real-time` | 0 + 0 | 3 | 1,234 | 12.5 | 30.0 | as it is, repaired |",
+        "| `continuous` | `real-time` | 0 + 0 | 3 | 1,234 | 12.5 | 30.0 | unchanged, repaired |",
         "| `continuous` | `micro-batch` | - | - | - | - | - | it did not start |",
     ]
 
