@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from kafka.admin import KafkaAdminClient
+from kafka.errors import NodeNotReadyError
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from fraud_filter.config import load
 from fraud_filter.java import class_archive
@@ -97,7 +99,13 @@ def topics(admin: Any) -> Iterator[TopicMaker]:
 
     yield create
     if created:
-        admin.delete_topics(created)
+        _delete(admin, created)
+
+
+@retry(retry=retry_if_exception_type(NodeNotReadyError), stop=stop_after_delay(30), wait=wait_fixed(0.5), reraise=True)
+def _delete(admin: Any, topics: list[str]) -> None:
+    """Again where a broker that was restarted has not taken the client's connection yet."""
+    admin.delete_topics(topics)
 
 
 @pytest.fixture(scope="session")
