@@ -10,10 +10,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import TopicPartition
-
 from fraud_filter.config import Settings
-from fraud_filter.kafka.offsets import open_consumer, read_records
+from fraud_filter.kafka.offsets import first_since, first_time_ms, read_records
 from fraud_filter.oracle import Decision, Oracle
 from fraud_filter.rules.features import Feature, reach_ms
 
@@ -58,7 +56,8 @@ def find_history(
         low = bounds[number][0]
         reaches = _offset_before(settings, number, at, last[number], longest_ms) if at > low else at
         start[number] = min(max(reaches, begin.get(number, 0), low), at)
-        oldest = _time_of(settings, number, low, last[number]) if start[number] == low > begin.get(number, 0) else None
+        is_cut = start[number] == low > begin.get(number, 0)
+        oldest = first_time_ms(settings, number, low, last[number]) if is_cut else None
         if oldest is not None:
             untold[number] = oldest + longest_ms
     return History(start, oracle.key_at, untold, _scattered(settings, oracle, start, last))
@@ -66,19 +65,11 @@ def find_history(
 
 def _offset_before(settings: Settings, partition: int, at: int, end: int, longest_ms: int) -> int:
     """The first offset whose payment lies in a window of the payment at `at`."""
-    time_ms = _time_of(settings, partition, at, end)
+    time_ms = first_time_ms(settings, partition, at, end)
     if time_ms is None:
         return at
-    wanted = TopicPartition(settings.input_topic, partition, max(time_ms - longest_ms, 0))
-    with open_consumer(settings) as consumer:
-        (found,) = consumer.offsets_for_times([wanted], timeout=settings.kafka_timeout_s)
-    return int(found.offset) if 0 <= found.offset <= at else at
-
-
-def _time_of(settings: Settings, partition: int, at: int, end: int) -> int | None:
-    """The append time of the first record from `at` on; None where there is none before `end`."""
-    records = next(read_records(settings, settings.input_topic, {partition: at}, {partition: end}), [])
-    return int(records[0].timestamp()[1]) if records else None
+    found = first_since(settings, [partition], max(time_ms - longest_ms, 0))
+    return min(found.get(partition, at), at)
 
 
 def _scattered(

@@ -101,18 +101,21 @@ def find_input_bounds(consumer: Consumer, settings: Settings) -> dict[int, tuple
     return find_bounds(consumer, settings, settings.input_topic, partitions)
 
 
-def first_since(settings: Settings, topic: str, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
-    """The first offset of each partition whose record was appended at that time (ms since 1970) or later.
+def first_since(settings: Settings, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
+    """The first offset, in each of these partitions of the input, of a record appended at `time_ms` (since 1970) or later.
 
     Partitions without such a record are left out.
 
     Raises:
         FraudFilterError: the broker does not answer within `kafka_timeout_s` seconds.
     """
+    topic = settings.input_topic
     wanted = [TopicPartition(topic, partition, time_ms) for partition in partitions]
+    if not wanted:
+        return {}
     try:
         with open_consumer(settings) as consumer:
-            found = consumer.offsets_for_times(wanted, timeout=settings.kafka_timeout_s) if wanted else []
+            found = consumer.offsets_for_times(wanted, timeout=settings.kafka_timeout_s)
     except KafkaException as error:
         raise FraudFilterError(f"the offsets of topic {topic!r} can't be read: {describe_error(error)}") from None
     return {each.partition: each.offset for each in found if each.error is None and each.offset >= 0}
@@ -166,6 +169,16 @@ def read_records(
                 left -= done
             if batch:
                 yield batch
+
+
+def first_time_ms(settings: Settings, partition: int, start: int, end: int) -> int | None:
+    """The append time (ms since 1970) of the input's first record from `start` on; None where none is before `end`.
+
+    Raises:
+        FraudFilterError: as `read_records`.
+    """
+    records = next(read_records(settings, settings.input_topic, {partition: start}, {partition: end}), [])
+    return int(records[0].timestamp()[1]) if records else None
 
 
 def _sort_out(messages: list[Any], topic: str, left: set[int], end: Mapping[int, int]) -> tuple[list[Any], set[int]]:

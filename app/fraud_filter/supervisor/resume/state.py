@@ -12,7 +12,7 @@ from fraud_filter.checkpoint.kept import KeptState, read_state, write_state
 from fraud_filter.checkpoint.readers import CheckpointReader
 from fraud_filter.config import Settings, duration_s, refused
 from fraud_filter.kafka.append_time import require_append_time
-from fraud_filter.kafka.offsets import first_since, read_records
+from fraud_filter.kafka.offsets import first_since, first_time_ms
 from fraud_filter.query.preflight import Inputs
 
 _log = logging.getLogger(__name__)
@@ -73,15 +73,13 @@ def fit_lag(settings: Settings, at: Mapping[int, int], ends: Mapping[int, int]) 
         at: where the query goes on, by partition.
         ends: where a reader sees the partitions end.
     """
-    now_ms, oldest, topic = time.time() * 1000, None, settings.input_topic
+    now_ms = time.time() * 1000
     unread = {number: offset for number, offset in at.items() if offset < ends.get(number, 0)}
-    recent = first_since(settings, topic, unread, round(now_ms - duration_s(settings.velocity_lag) * 500))
-    for number, offset in unread.items():
-        if recent.get(number, ends[number]) > offset:  # the next record is older: how old takes a read
-            batch = next(read_records(settings, topic, {number: offset}, {number: ends[number]}), [])
-            times = [int(message.timestamp()[1]) for message in batch[:1]]
-            oldest = min([*times, oldest or now_ms])
-    behind_s = (now_ms - oldest) / 1000 if oldest else 0
+    recent = first_since(settings, unread, round(now_ms - duration_s(settings.velocity_lag) * 500))
+    older = {number: offset for number, offset in unread.items() if recent.get(number, ends[number]) > offset}
+    # How old takes a read.
+    times = (first_time_ms(settings, number, offset, ends[number]) or now_ms for number, offset in older.items())
+    behind_s = (now_ms - min(times, default=now_ms)) / 1000
     if 2 * behind_s <= duration_s(settings.velocity_lag):
         return settings
     lag = f"{round(2 * behind_s) + 1} seconds"

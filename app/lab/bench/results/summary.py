@@ -25,8 +25,8 @@ def summarise_rounds(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
 
     Latencies are in milliseconds, from append to append; those from the due time on are named `due_…`. `spread_…` is
     the highest round less the lowest, as a share of the median; None with one round. `lost`, `duplicated` and
-    `unexpected` are sums. `keeps_up`: each round had at least 99 % of this rate and was not behind at its end, and no
-    start failed there or below.
+    `unexpected` are sums. `keeps_up`: each round had at least 99 % of what was to be sent and was not behind at its
+    end, and no start failed there or below.
     """
     results = []
     for name in CONTENDERS:
