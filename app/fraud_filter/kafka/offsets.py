@@ -102,7 +102,7 @@ def find_input_bounds(consumer: Consumer, settings: Settings) -> dict[int, tuple
 
 
 def first_since(settings: Settings, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
-    """The first offset, in each of these partitions of the input, of a record appended at `time_ms` (since 1970) or later.
+    """The first offset, in each of these partitions of the input, of a record appended then (ms since 1970) or later.
 
     Partitions without such a record are left out.
 
