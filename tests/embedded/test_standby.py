@@ -79,6 +79,7 @@ def test_of_a_pair_the_one_whose_java_dies_becomes_the_standby_and_comes_back_wh
         run.await_fresh("the start", _START_S)
         assert not events(run.program, "taking_over")
         with standby_of(run, **_settings_of(run)) as (standby, port):
+            java = java_of(standby).pid
             java_of(run.program).kill()
             wait_until(lambda: bool(events(standby, "taking_over")), "it takes over", standby, _START_S)
             run.await_fresh("kill -9 of Java", _START_S)
@@ -95,7 +96,12 @@ def test_of_a_pair_the_one_whose_java_dies_becomes_the_standby_and_comes_back_wh
             ]
             run.await_fresh("the way back", _START_S)
             assert not events(standby, "asking_for_handover")
-            assert standby.is_alive
+            assert java_of(standby).pid == java
+            wait_until(lambda: len(events(standby, "standby_ready")) == 2, "it waits again", standby, _START_S)
+            psutil.Process(standby.pid).send_signal(signal.SIGUSR1)
+            wait_until(lambda: len(events(standby, "taking_over")) == 2, "it works again", standby)
+            run.await_fresh("the second time in the same Java", _START_S)
+            assert java_of(standby).pid == java
             assert standby.stop(40) == 0, standby.tail()
             run.await_fresh("a clean stop of the other", _START_S)
         run.end()

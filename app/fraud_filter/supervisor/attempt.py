@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 #: A query that has failed has nothing to end well: what was not committed is read again.
 _END_FAILED_S = 5.0
-#: After a handover Java rests before it ends: its end takes processor time that the next filter's start needs.
+#: After a handover: who asked takes the lock before we want it again, and the processor time that a start needs.
 _AFTER_YOU_S = 3.0
 #: Spark's own end after the query's; nothing is at stake any more.
 _END_S = 8.0
@@ -78,13 +78,14 @@ class Attempt:
         seconds = _END_FAILED_S
         try:
             spark = self._connect(java)
-            life = self
-            if self.standby and not self.standby.is_over:
-                if not self._wait(self.standby, java, spark, inputs):
-                    return
-                life, began = replace(self, first=False), time.monotonic()
-                inputs = replace(inputs, partitions=self.monitor.partitions or inputs.partitions)
-            life._keep_running(java, spark, inputs, began)
+            life: Attempt | None = self
+            while life and not self.stop.requested:
+                if life.standby and not life.standby.is_over:
+                    if not life._wait(life.standby, java, spark, inputs):
+                        return
+                    life, began = replace(life, first=False), time.monotonic()
+                    inputs = replace(inputs, partitions=self.monitor.partitions or inputs.partitions)
+                life = life._keep_running(java, spark, inputs, began)
             seconds = _END_S
         except Exception as error:
             if not self.stop.requested:
@@ -109,23 +110,33 @@ class Attempt:
                 away: Reason = "checkpoint-away" if isinstance(error, CheckpointError) else "broker-away"
                 raise RestartableError(away, str(error)) from None
 
-    def _keep_running(self, java: Java, spark: SparkSession, inputs: preflight.Inputs, began: float) -> None:
-        """Starts the query and follows it; also after what Java outlives, for its own start is most of a restart."""
+    def _keep_running(self, java: Java, spark: SparkSession, inputs: preflight.Inputs, began: float) -> Attempt | None:
+        """Starts the query and follows it; also after what Java outlives, for its own start is most of a restart.
+
+        Returns:
+            Whose turn it is next in this Java: after a handover that of a standby, which waits as warm as it is.
+        """
         life = self
         while started := life._start(java, spark, inputs, began):
             query, place = started
             try:
                 life._follow(java, spark, query, inputs, place)
             except RestartableError as error:
-                if not outlived_by_java(error) or java.returncode is not None or java.overdue:
+                waits_again = self.standby if error is HANDED_OVER else None
+                if not (waits_again or outlived_by_java(error)) or java.returncode is not None or java.overdue:
                     raise
                 self.again(error)
+                life = replace(self, first=False)
+                if waits_again:
+                    waits_again.queue_again(is_warm=True)
+                    return life
                 began = time.monotonic()
                 self.monitor.set_state("starting")
-                life, inputs = replace(self, first=False), self._recount()
+                inputs = self._recount()
             else:
                 life._end_query(java, query)
-                return
+                break
+        return None
 
     def _recount(self) -> preflight.Inputs:
         try:

@@ -28,7 +28,7 @@ _COLUMNS = (
 @rate_option(1_000_000.0)
 @click.option("--worker-cores", default=16, show_default=True, help="cores of a Spark worker")
 @click.option("--broker-cores", default=16, show_default=True, help="cores of a broker")
-@click.option("--replication", default=3, show_default=True, help="copies of each record in Kafka")
+@click.option("--replication", default=3, show_default=True, help="replicas of each record in Kafka")
 @click.option("--utilisation", default=0.5, show_default=True, help="share of a core that may be used")
 @docs_option("docs/scaling.md", "capacity")
 def command(report: Path, rate: float, docs: Path | None, **arguments: float) -> int:

@@ -44,6 +44,11 @@ if TYPE_CHECKING:
 @click.option("--tries", type=click.IntRange(min=1), default=10, show_default=True, help="interruptions of each kind")
 @click.option("--mixed", is_flag=True, help="the kinds that are not planned take turns on one checkpoint")
 @click.option(
+    "--in-turn",
+    is_flag=True,
+    help="planned changes go to and fro between two filters that wait for each other, so that each takes seconds",
+)
+@click.option(
     "--cards",
     type=click.IntRange(min=0),
     default=0,
@@ -69,6 +74,7 @@ def command(
     stack: bool,
     tries: int,
     mixed: bool,
+    in_turn: bool,
     cards: int,
     rate: float,
     seconds: float,
@@ -96,7 +102,7 @@ def command(
         read_items(output, FIELDS)  # before the work rather than after it
     kinds = _kinds(what, stack=stack)
     own_rules = settings.rules != Settings.model_fields["rules"].default
-    for name, given in {"--rules": own_rules, "--cards": cards, "--mixed": mixed}.items():
+    for name, given in {"--rules": own_rules, "--cards": cards, "--mixed": mixed, "--in-turn": in_turn}.items():
         if stack and given:
             raise UsageError(f"argument --stack: {name} goes with the embedded stack alone: leave one of the two away")
     if cards and not own_rules:
@@ -106,8 +112,8 @@ def command(
         results = run_on_compose(settings, kinds, chosen, tries=tries, rate=rate, seconds=seconds, say=click.echo)
     else:
         results = run_on_stage(
-            settings, kinds, chosen, standbys, tries=tries, mixed=mixed, cards=cards, rate=rate, seconds=seconds,
-            say=click.echo,
+            settings, kinds, chosen, standbys, tries=tries, mixed=mixed, in_turn=in_turn, cards=cards, rate=rate,
+            seconds=seconds, say=click.echo,
         )  # fmt: skip
     items = write_takeovers(output, results, add=add)
     if docs:

@@ -40,19 +40,23 @@ class Relay:
     Of changed rules the audit begins before the last change but one: what came before that was committed by then.
     """
 
-    def __init__(self, scene: Scene, mode: ModeName, whats: Sequence[What], *, standby: bool, cards: int) -> None:
+    def __init__(
+        self, scene: Scene, mode: ModeName, whats: Sequence[What], *, standby: bool, cards: int, in_turn: bool
+    ) -> None:
         """Starts the first one; it can be the standby of another where there is to be one.
 
         `cards`: so many pay once at the beginning, and what they paid is committed before the first interruption.
+        `in_turn`: of a planned change the former filter waits, and is the next one to take over.
         """
         self._scene, self._mode, self._standby, self._cards = scene, mode, standby, cards
+        self._in_turn = in_turn
         self._name = f"{'-'.join(whats)}-{mode}-{'standby' if standby else 'alone'}"
         self._runs = 0
         self._start = self._audit_from = self._drained = scene.topic.end_offsets()
         self._audited: AuditResult | None = None
         self._filters: list[FilterRun] = []
         try:
-            self._add(standby=standby and whats[0] not in PLANNED)
+            self._add(standby=in_turn if whats[0] in PLANNED else standby)
             self._reach(scene.topic.end_offsets())
             if cards:
                 send_cards(scene.stack.settings, cards)
@@ -90,7 +94,7 @@ class Relay:
         scene, former = self._scene, self._filters[0]
         let_pass(scene.seconds, self._programs)
         with open_tail(scene.stack.settings) as tail:
-            following = self._add_next(what)
+            following = self._ask_waiting() if len(self._filters) > 1 else self._add_next(what)
 
             def has_begun() -> bool:
                 tail.read()
@@ -104,7 +108,10 @@ class Relay:
         # A signal before that would count as its end. The first one ends by itself, the others would wait.
         has_ended = lambda: not former.child.is_alive or _last_told(former) in ("restarting", "standby_ready")  # noqa: E731
         wait_until(has_ended, _END_S, f"{former.child.name} did not hand over", others)
-        if former.stop("clean") != 0:
+        if self._in_turn:
+            wait_until(lambda: _is_waiting(former), _START_S, f"{former.child.name} does not wait", self._programs)
+            self._filters.append(former)
+        elif former.stop("clean") != 0:
             raise FraudFilterError(f"{former.child.name} did not hand over cleanly")
         return self._audit(what, gap)
 
@@ -123,6 +130,12 @@ class Relay:
         return Interruption(
             what, self._mode, self._standby, gap.seconds, gap.every_partition_s, counts, cards=self._cards
         )
+
+    def _ask_waiting(self) -> FilterRun:
+        """Has the filter that waits ask for a handover."""
+        waiting = self._filters[1]
+        waiting.ask()
+        return waiting
 
     def _add_next(self, what: What) -> FilterRun:
         """Starts the filter that is to follow: with another `linger_ms`, other rules, or another mode."""
@@ -219,6 +232,7 @@ def run_interruptions(
     standby: bool,
     tries: int,
     cards: int,
+    in_turn: bool,
     tell: Callable[[Interruption], None],
 ) -> list[Interruption]:
     """`tries` interruptions of each kind in a mode, in turn; one that fails is part of the result, and ends them."""
@@ -226,7 +240,7 @@ def run_interruptions(
     relay: Relay | None = None
     what = whats[0]
     try:
-        relay = Relay(scene, mode, whats, standby=standby, cards=cards)
+        relay = Relay(scene, mode, whats, standby=standby, cards=cards, in_turn=in_turn)
         for what in whats * tries:
             results.append(relay.change(what) if what in PLANNED else relay.interrupt(what))
             tell(results[-1])

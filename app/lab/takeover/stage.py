@@ -29,6 +29,7 @@ def run_on_stage(
     *,
     tries: int,
     mixed: bool,
+    in_turn: bool,
     cards: int,
     rate: float,
     seconds: float,
@@ -41,6 +42,7 @@ def run_on_stage(
         standbys: with a standby, without one, or both.
         tries: interruptions of each kind in each mode, with and without.
         mixed: those that are not planned take turns on one checkpoint.
+        in_turn: planned changes go to and fro between two filters, see `Relay`.
         cards: whose state the filter has, see `Relay`.
         rate: payments per second, all the time.
         seconds: under load before each interruption.
@@ -60,8 +62,9 @@ def run_on_stage(
                 if kinds[0] in PLANNED and standby != standbys[0]:
                     continue  # the next filter is the standby
                 results += run_interruptions(
-                    scene, kinds, mode, standby=standby, tries=tries, cards=cards, tell=lambda one: say(describe(one))
-                )
+                    scene, kinds, mode, standby=standby, tries=tries, cards=cards, in_turn=in_turn,
+                    tell=lambda one: say(describe(one)),
+                )  # fmt: skip
         if not all(result.ok for result in results):
             stack.workspace.keep_logs()
     return results

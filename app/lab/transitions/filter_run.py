@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -66,6 +67,10 @@ class FilterRun:
         finally:
             self.killed_at = time.time()
             _each(family, "resume")
+
+    def ask(self) -> None:
+        """Has a standby that waits ask for a handover at the next commit."""
+        psutil.Process(self.child.pid).send_signal(signal.SIGUSR1)
 
     def hang_java(self) -> None:
         """Stops Spark's Java process (SIGSTOP), as one that hangs; the supervisor goes on."""

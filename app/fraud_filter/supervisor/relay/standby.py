@@ -55,6 +55,7 @@ class Standby:
     prepared: Prepared | None = None
     #: By which a rollback names us.
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    _is_warm: bool = False
     _waits: bool = False
     _differing: list[str] = field(default_factory=list)
 
@@ -98,18 +99,23 @@ class Standby:
         if self._waits:
             self.asks = when
 
-    def queue_again(self) -> None:
-        """After our query has failed and its Java has ended: whoever is warm goes on, and we wait in our turn."""
+    def queue_again(self, *, is_warm: bool = False) -> None:
+        """After our query has ended: whoever is warm goes on, and we wait in our turn.
+
+        `is_warm`: its Java lives on, and has no need to run the query into nothing.
+        """
         self.lock.release()
-        self.is_over, self.prepared = False, None
+        self.is_over, self.prepared, self._is_warm = False, None, is_warm
 
     def _warm_up(self, java: Java, spark: SparkSession, files: CheckpointFiles, inputs: Inputs) -> None:
         settings = self.settings
         self.monitor.set_state("warming-up")
         until = time.monotonic() + settings.standby_warm_up_s
+        is_enough = lambda: time.monotonic() > until or self._is_due(files)  # noqa: E731
         topic_id = find_input(open_admin(settings), settings).id if settings.source == "kafka" else ""
         with java.killed_after(settings.start_timeout_s * 2 + settings.standby_warm_up_s), silenced(java.gateway):
-            warm_up(spark, files, inputs, settings, topic_id, lambda: time.monotonic() > until or self._is_due(files))
+            if not self._is_warm:
+                warm_up(spark, files, inputs, settings, topic_id, is_enough)
             self.prepared = prepare(spark, inputs, settings, topic_id)
         with suppress(FraudFilterError):  # what is wrong now may be right then
             plan_repair(read_contents(files), settings.mode, round(time.time() * 1000))
