@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fraud_filter.checkpoint.versions import Began
 from fraud_filter.config import Settings, refused
 from fraud_filter.kafka.topic_id import find_input, open_admin
 from fraud_filter.rules.version import Ruling, read_ruling
+
+if TYPE_CHECKING:
+    from fraud_filter.checkpoint.files import CheckpointFiles
 
 
 class Gap(NamedTuple):
@@ -45,23 +48,33 @@ def read_recorded(settings: Settings) -> Recorded | None:
         FraudFilterError: Java does not start, or the checkpoint's file system refuses.
     """
     from fraud_filter.checkpoint.java import open_checkpoint
-    from fraud_filter.checkpoint.kept import read_input, read_losses
-    from fraud_filter.checkpoint.readers import CheckpointReader
-    from fraud_filter.checkpoint.versions import read_document, read_versions
 
     directory = settings.checkpoint_directory
     if settings.checkpoint_is_local and directory and not directory.is_dir():
         return None  # no Java is needed to see that
     topic_id = find_input(open_admin(settings), settings).id
     with open_checkpoint(settings.checkpoint, settings) as files:
-        kept = read_input(files)
-        if kept is None or (kept.topic, kept.topic_id) != (settings.input_topic, topic_id):
-            return None
-        losses = [Gap(loss.partition, loss.start, loss.end) for loss in read_losses(files) if loss.topic_id == topic_id]
-        newest = CheckpointReader(files, settings.input_topic).newest()
-        versions = [one for one in read_versions(files) if one.topic_id == topic_id]
-        documents = {one.version: read_document(files, one.version) for one in versions}
-    rulings = {version: _ruling(document, version, settings) for version, document in documents.items()}
+        return recorded_in(files, settings, topic_id)
+
+
+def recorded_in(files: CheckpointFiles, settings: Settings, topic_id: str) -> Recorded | None:
+    """What the checkpoint behind `files` tells of the input topic with this id; None where it is about another one.
+
+    Raises:
+        UsageError: the rules of a version that decided can't be read.
+        CheckpointError: the checkpoint's file system refuses.
+    """
+    from fraud_filter.checkpoint.kept import read_input, read_losses
+    from fraud_filter.checkpoint.readers import CheckpointReader
+    from fraud_filter.checkpoint.versions import read_document, read_versions
+
+    kept = read_input(files)
+    if kept is None or (kept.topic, kept.topic_id) != (settings.input_topic, topic_id):
+        return None
+    losses = [Gap(loss.partition, loss.start, loss.end) for loss in read_losses(files) if loss.topic_id == topic_id]
+    newest = CheckpointReader(files, settings.input_topic).newest()
+    versions = [one for one in read_versions(files) if one.topic_id == topic_id]
+    rulings = {one.version: _ruling(read_document(files, one.version), one.version, settings) for one in versions}
     return Recorded(losses, newest.end if newest else kept.begin, kept.begin, versions, rulings)
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
-from fraud_filter.audit.gaps import read_recorded
+from fraud_filter.audit.gaps import Recorded, recorded_in
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
+from fraud_filter.checkpoint.files import CheckpointFiles
+from fraud_filter.checkpoint.java import open_checkpoint
 from fraud_filter.config import ModeName, duration_s
 from fraud_filter.errors import FraudFilterError
+from fraud_filter.kafka.topic_id import find_input, open_admin
 from lab.harness.drain import drain
 from lab.harness.embedded_stack import Scene
 from lab.harness.outcome import Audited
@@ -55,6 +59,9 @@ class Relay:
         self._start = self._audit_from = self._drained = scene.topic.end_offsets()
         self._audited: AuditResult | None = None
         self._filters: list[FilterRun] = []
+        #: Of the checkpoint, for all audits: the Java behind it takes seconds to start.
+        self._files: CheckpointFiles | None = None
+        self._opened = ExitStack()
         try:
             self._add(standby=in_turn if whats[0] in PLANNED else standby)
             self._reach(scene.topic.end_offsets())
@@ -119,8 +126,7 @@ class Relay:
         scene = self._scene
         end = drain(scene.topic, scene.probe.has_passed, _DRAIN_S, "not all was decided", self._programs)
         settings = scene.stack.settings
-        at = location(settings, scene.stack.workspace, self._name)
-        recorded = read_recorded(settings.model_copy(update={"checkpoint": at})) if what in PLANNED else None
+        recorded = self._read_recorded() if what in PLANNED else None
         found = audit(settings, start=self._audit_from, end=end, settle_s=_SETTLE_S, recorded=recorded)
         before, self._audited = self._audited, found
         if what == "rules":
@@ -130,6 +136,13 @@ class Relay:
         return Interruption(
             what, self._mode, self._standby, gap.seconds, gap.every_partition_s, counts, cards=self._cards
         )
+
+    def _read_recorded(self) -> Recorded | None:
+        settings = self._scene.stack.settings
+        if self._files is None:
+            at = location(settings, self._scene.stack.workspace, self._name)
+            self._files = self._opened.enter_context(open_checkpoint(at, settings))
+        return recorded_in(self._files, settings, find_input(open_admin(settings), settings).id)
 
     def _ask_waiting(self) -> FilterRun:
         """Has the filter that waits ask for a handover."""
@@ -176,6 +189,7 @@ class Relay:
 
     def stop(self) -> None:
         """Ends what runs, standbys first."""
+        self._opened.close()
         for run in reversed(self._filters):
             run.stop("clean")
 
