@@ -33,7 +33,7 @@ bench-flink: $(FLINK_READY) ## Install Apache Flink for make bench in a virtual 
 transitions: $(READY) ## Change the mode in all 12 ways under load on an embedded stack, audit each, write transitions.json; STOP=kill ONLY=continuous:real-time BELOW=hdfs://…
 	$(BIN)/fraud-filter transitions $(call given,STOP,stop) $(call given,ONLY,only) $(call given,RATE,rate) $(call given,SECONDS,seconds) $(call given,DOCS,docs) $(call given,BELOW,below) $(call given,RULES,rules)
 
-takeover: $(READY) ## Kill or change the filter under load with and without a standby, audit each, write takeover.json; MODES=continuous TRIES=3 STANDBY=with WHAT=hang,rules CARDS=100000 STACK=1
+takeover: $(READY) ## Kill or change the filter under load with and without a standby, audit each, write takeover.json; MODES=continuous TRIES=3 STANDBY=with WHAT=hang,rules IN_TURN=1 CARDS=100000 STACK=1
 	$(BIN)/fraud-filter takeover $(if $(STACK),--stack) $(call given,MODES,modes) $(call given,WHAT,what) $(call given,TRIES,tries) $(if $(MIXED),--mixed) $(if $(IN_TURN),--in-turn) $(call given,CARDS,cards) $(call given,STANDBY,standby) $(call given,RATE,rate) $(call given,SECONDS,seconds) $(call given,DOCS,docs) $(if $(ADD),--add)
 
 backlog: $(READY) ## Work off 2,000,000 payments that came in during an outage, in each mode, write backlog.json; RECORDS=100000 MODES=continuous

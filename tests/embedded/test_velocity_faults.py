@@ -58,6 +58,7 @@ def test_features_and_scores_are_right_after_a_handover(spark: Any, stage: Stage
         program, _ = deploy(run, new)
         with program:
             wait_until(lambda: bool(events(program, "taking_over")), "it takes over", program, _START_S)
+            assert not events(program, "state_not_warmed")
             wait_until(lambda: not run.program.is_alive, "the former one ends", program)
             ends = run.decisions.ends()
             wait_until(lambda: run.decisions.fresh(ends), "fresh decisions", program, _START_S)

@@ -21,8 +21,11 @@ _LOGGERS = (
     "org.apache.spark.util.ErrorNotifier",
     "org.apache.spark.sql.execution.streaming.continuous.ContinuousQueuedDataReader$DataReaderThread",
 )
-#: Tells that the sink of a warm-up is none that real-time mode knows.
-_SINKS = "org.apache.spark.sql.execution.streaming.runtime.RealTimeModeAllowlist"
+#: What a warm-up does otherwise than a query: its sink is none that real-time mode knows, and it reads a state alone.
+_WARM_UP = (
+    "org.apache.spark.sql.execution.streaming.runtime.RealTimeModeAllowlist",
+    "org.apache.spark.sql.execution.streaming.state.StateStoreProvider",
+)
 
 
 def silence(gateway: Any, *more: str) -> None:
@@ -40,7 +43,7 @@ def silenced(gateway: Any) -> Iterator[None]:
     """`silence` for a warm-up, whose end is not Java's: afterwards all loggers speak as they are configured."""
     from py4j.protocol import Py4JError
 
-    silence(gateway, _SINKS)
+    silence(gateway, *_WARM_UP)
     try:
         yield
     finally:

@@ -30,7 +30,7 @@ from lab.transitions.filter_run import FilterRun
 #: Deadlines in seconds: Spark's start takes about 10 s on 2 idle cores.
 _START_S = 240
 _DRAIN_S = 90
-#: A filter rests for 3 seconds after it has handed over, then its Java ends.
+#: A filter rests for 3 seconds after it has handed over, then it waits or its Java ends.
 _END_S = 60
 #: How long all processes of a filter are frozen.
 _FROZEN_S = 2.0

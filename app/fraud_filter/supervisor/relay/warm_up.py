@@ -6,9 +6,10 @@ again from the same plan is found again. So the plan is the query's own, whateve
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from fraud_filter.supervisor.starting import prepare, start
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_log = logging.getLogger(__name__)
 #: Payments of each partition that are judged at least, where the topic holds so many: Java compiles what runs often.
 #: More than what comes in meanwhile is not read, so that the processor time is bounded, too.
 _RECORDS = 10_000
@@ -31,8 +33,14 @@ _SINKS_ARE_CHECKED = "spark.sql.streaming.realTimeMode.allowlistCheck"
 #: In the checkpoint, which executors reach.
 _PLACE = "fraud-filter/warm-up-"
 _LOOK_S = 0.1
-#: Long enough for tasks to start and to read; some rounds fit into the time.
-_ROUND_S = 3.0
+#: The first is long enough for tasks to start and to read. Of the others many fit into the time: a start is what a
+#: takeover waits for.
+_FIRST_ROUND_S, _ROUND_S = 3.0, 1.0
+#: What the reader of a state needs to know of one that real-time mode writes (MicroBatchExecution, Spark 4.3).
+_AS_WRITTEN = {
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
 
 
 def warm_up(
@@ -59,17 +67,36 @@ def warm_up(
     try:
         if settings.sink == "kafka":
             sinks.open_producers(spark, settings, inputs.partitions)
+        round_s, has_state = _FIRST_ROUND_S, bool(inputs.rules.features)
         while not enough():
-            with _any_sink(spark):
+            with _set(spark, {_SINKS_ARE_CHECKED: "false"}):
                 running = start(query, settings)
-            until = time.monotonic() + _ROUND_S
+            until, round_s = time.monotonic() + round_s, _ROUND_S
             while running.isActive and time.monotonic() < until and not enough():
                 time.sleep(_LOOK_S)
             if error := running.exception():
                 raise explain_failure(error, settings)
             running.stop()
+            has_state = has_state and not enough() and _load_state(spark, settings)
     finally:
         files.remove(place)
+
+
+def _load_state(spark: SparkSession, settings: Settings) -> bool:
+    """Has the executors load the state that the active filter has committed, and forget it; whether there was one.
+
+    What copies the files of a large state is slow until Java has compiled it: a second for 17 MB.
+    """
+    from pyspark.errors import PySparkException
+
+    with _set(spark, _AS_WRITTEN):
+        try:
+            state = spark.read.format("statestore").load(settings.checkpoint)
+            state.limit(1).write.format("noop").mode("overwrite").save()
+        except PySparkException as error:
+            _log.info("event=state_not_warmed reason=%r", str(error).partition("\n")[0])
+            return False
+    return True
 
 
 def _newest(settings: Settings) -> Settings:
@@ -83,10 +110,13 @@ def _newest(settings: Settings) -> Settings:
 
 
 @contextmanager
-def _any_sink(spark: SparkSession) -> Iterator[None]:
-    before = spark.conf.get(_SINKS_ARE_CHECKED)
-    spark.conf.set(_SINKS_ARE_CHECKED, "false")
+def _set(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
+    """Within the block the session has this configuration, which no other query sees."""
+    before = {name: spark.conf.get(name, None) for name in conf}
     try:
+        for name, value in conf.items():
+            spark.conf.set(name, value)
         yield
     finally:
-        spark.conf.set(_SINKS_ARE_CHECKED, before or "true")
+        for name, former in before.items():
+            spark.conf.unset(name) if former is None else spark.conf.set(name, former)
