@@ -18,7 +18,7 @@ NAMES = ("real-time", "floor")
 SECONDS = 6
 #: One rate, one round, as short as figures allow; twice as much as 100/s for more of them.
 SHORT = ("--contenders", ",".join(NAMES), "--rates", "200", "--rounds", "1", "--seconds", str(SECONDS))
-QUICK = ("--warmup", "3", "--warmup-rate", "300", "--settle", "1", "--repeats", "0")
+QUICK = ("--warmup", "3", "--warmup-rate", "300", "--settle", "1", "--repeats", "0", "--interrupt", "handover")
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("bench")
     argv = [sys.executable, "-m", "fraud_filter", "bench", *SHORT, *QUICK, "--output", str(directory / "out")]
     env = {**os.environ, "TMPDIR": str(directory)}
-    done = subprocess.run(argv, cwd=directory, env=env, capture_output=True, text=True, check=False, timeout=450)
+    done = subprocess.run(argv, cwd=directory, env=env, capture_output=True, text=True, check=False, timeout=560)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "real-time/floor at 200/s: p50" in done.stdout
     assert "Traceback" not in done.stderr
@@ -40,7 +40,7 @@ def report(output: Path) -> dict[str, Any]:
     return data
 
 
-@pytest.mark.timeout(480)  # two and a half minutes on two cores where nothing else runs
+@pytest.mark.timeout(590)  # three and a half minutes on two cores where nothing else runs
 def test_every_contender_is_measured_and_audited(report: dict[str, Any]) -> None:
     assert report["ok"] is True
     assert [result["mode"] for result in report["results"]] == list(NAMES)
@@ -84,6 +84,10 @@ def test_an_interruption_loses_nothing_and_is_timed(report: dict[str, Any]) -> N
     assert (one["lost"], one["unexpected"]) == (0, 0)
     assert one["recover_s"] > 1  # a Java starts again
     assert one["switch_s"] > 1
+    (one,) = report["interruptions"]
+    assert (one["what"], one["mode"], one["standby"], one["error"]) == ("handover", "real-time", True, "")
+    assert (one["lost"], one["duplicated"], one["unexpected"]) == (0, 0, 0)
+    assert one["seconds"] > 0
 
 
 def test_all_files_are_there_and_a_browser_shows_the_page(output: Path, tmp_path: Path) -> None:

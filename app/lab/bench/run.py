@@ -8,6 +8,7 @@ from functools import partial
 from fraud_filter.config import Settings
 from fraud_filter.modes import KNOBS
 from lab.bench.contenders import REGISTRY
+from lab.bench.interruptions import measure_interruptions
 from lab.bench.names import MODE_NAMES
 from lab.bench.plan import DRIFT, BenchPlan, in_rounds
 from lab.bench.restarts import measure_restarts
@@ -49,10 +50,12 @@ def run_bench(plan: BenchPlan, settings: Settings, say: Say) -> BenchReport:
                 say(line)
         modes = [mode for mode in MODE_NAMES if mode in plan.contenders]
         restarts = measure_restarts(stack, modes, plan.partitions) if modes else []
+        interruptions = measure_interruptions(stack, plan.contenders, plan.interrupt, plan.partitions)
         report = BenchReport(
             plan=plan,
             starts=starts,
             restarts=restarts,
+            interruptions=interruptions,
             versions=versions,
             machine=describe_machine(),
             settings=_describe_settings(plan, stack.settings),

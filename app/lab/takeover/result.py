@@ -11,7 +11,6 @@ from typing import Any, Literal
 from rich.table import Table
 from rich.text import Text
 
-from fraud_filter.config import ModeName
 from fraud_filter.text.outputs import write_items
 from fraud_filter.text.tables import markdown, shown
 from lab.harness.outcome import NOT_AUDITED, Audited, to_plain
@@ -34,11 +33,12 @@ class Interruption:
     `seconds`: from it to the first decision about a payment that was appended after it, None and a reason in `error`
     when none came; `every_partition_s`: to such a decision in each partition. Of a planned change (`PLANNED`) `seconds`
     is the longest time between two decisions, from before the next filter's start on. `audit`: of this one alone.
-    `stack`: on the Compose stack, else embedded. `cards`: whose state the filter had before; 0 without features.
+    `mode`: the filter's; in the bench also `flink`. `stack`: on the Compose stack, else embedded. `cards`: whose state
+    the filter had before; 0 without features.
     """
 
     what: What
-    mode: ModeName
+    mode: str
     standby: bool
     seconds: float | None = None
     every_partition_s: float | None = None
@@ -61,7 +61,7 @@ def describe(one: Interruption) -> str:
     """An interruption in a line."""
     place = " on the stack" if one.stack else ""
     state = f" and the state of {one.cards:,} cards" if one.cards else ""
-    head = f"{one.what} in {one.mode} mode, {'with a' if one.standby else 'without'} standby{state}{place}"
+    head = f"{one.what} of {one.mode}, {'with a' if one.standby else 'without'} standby{state}{place}"
     if one.error:
         return f"{head}: {one.error}"
     return f"{head}: {one.seconds:g} s, in every partition {one.every_partition_s:g} s; {one.audit}"

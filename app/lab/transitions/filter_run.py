@@ -13,6 +13,7 @@ import psutil
 
 from fraud_filter.config import ModeName
 from lab.harness.embedded_stack import EmbeddedStack
+from lab.harness.family import each, family_of, kill_family
 from lab.harness.programs import filter_program
 from lab.transitions.result import StopKind
 
@@ -51,22 +52,19 @@ class FilterRun:
     def stop(self, kind: StopKind) -> int | None:
         """Stops it by SIGTERM, or kills all its processes at one moment; returns the exit code."""
         if kind == "kill" and self.child.pid and self.child.is_alive:
-            family = self._family()
-            _each(family, "suspend")  # none sees the others die
-            self.killed_at = time.time()
-            _each(family, "kill")
+            self.killed_at = kill_family(self.child)
         return self.child.stop(self._timeout_s)
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """Within it all its processes stand still (SIGSTOP); what they then go on with counts from the end."""
-        family = self._family()
-        _each(family, "suspend")
+        family = family_of(self.child)
+        each(family, "suspend")
         try:
             yield
         finally:
             self.killed_at = time.time()
-            _each(family, "resume")
+            each(family, "resume")
 
     def ask(self) -> None:
         """Has a standby that waits ask for a handover at the next commit."""
@@ -84,13 +82,9 @@ class FilterRun:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
 
-    def _family(self) -> list[psutil.Process]:
-        own = psutil.Process(self.child.pid)
-        return [own, *own.children(recursive=True)]  # Java has a session of its own
-
     def _javas(self) -> list[psutil.Process]:
         found = []
-        for process in psutil.Process(self.child.pid).children(recursive=True):
+        for process in family_of(self.child):
             with suppress(psutil.NoSuchProcess):
                 if process.name() == "java":
                     found.append(process)
@@ -101,9 +95,3 @@ class FilterRun:
         """What was done to the checkpoint before the start."""
         repairs = [match[1] for line in self.child.tail(500) if (match := _REPAIRED.search(line))]
         return "repaired: " + "; ".join(repairs) if repairs else "unchanged"
-
-
-def _each(family: list[psutil.Process], act: str) -> None:
-    for process in family:
-        with suppress(psutil.NoSuchProcess):
-            getattr(process, act)()

@@ -49,7 +49,7 @@ def versions() -> dict[str, str]:
 
 
 def program(launch: Launch) -> Child:
-    """The job, not started yet.
+    """The job, not started yet. Of a launch by the same name it goes on from the newest checkpoint.
 
     Raises:
         UsageError: the schema or the rules are more than Flink's filter knows.
@@ -58,7 +58,7 @@ def program(launch: Launch) -> Child:
     stack, settings = launch.stack, launch.stack.settings
     schema = load_schema(settings.payment_schema)
     folder = stack.workspace.path / f"{launch.name}-flink"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     jars = ";".join(jar.as_uri() for jar in resolve_jars(_HERE / LOCK_NAME))
     options = {
         **_SETTINGS,
@@ -67,6 +67,10 @@ def program(launch: Launch) -> Child:
         "execution.checkpointing.dir": (folder / "checkpoints").as_uri(),
         "io.tmp.dirs": str(folder),
     }
+    complete = [file.parent for file in folder.glob("checkpoints/*/chk-*/_metadata")]
+    if complete:
+        newest = max(complete, key=lambda checkpoint: checkpoint.stat().st_mtime)
+        options["execution.state-recovery.path"] = newest.as_uri()
     topic_id = find_input(open_admin(settings), settings).id
     job = {
         "settings": options,

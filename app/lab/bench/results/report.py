@@ -24,6 +24,7 @@ from lab.bench.results.summary import P99_LIMIT_MS, find_limits, ratios, summari
 from lab.bench.results.table import rounded
 from lab.bench.results.undisturbed import MOST_STOLEN
 from lab.harness.outcome import to_plain
+from lab.takeover.result import Interruption
 
 JSON_NAME = "bench-report.json"
 HTML_NAME = "bench-report.html"
@@ -40,6 +41,7 @@ class BenchReport:
     machine: Mapping[str, str | int | float]
     settings: Mapping[str, str | int | float]
     restarts: Sequence[RestartResult] = ()
+    interruptions: Sequence[Interruption] = ()
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     took_s: float = 0
 
@@ -55,7 +57,14 @@ class BenchReport:
             f"round {start.round}, {start.contender}: {start.error or _UNCLEAN}"
             for start in self.starts
             if not start.ok
-        ] + [f"restarts of {one.mode}: {one.error or _UNCLEAN}" for one in self.restarts if not one.ok]
+        ] + [
+            f"{what}: {one.error or _UNCLEAN}"
+            for what, one in (
+                *((f"restarts of {one.mode}", one) for one in self.restarts),
+                *((f"{one.what} of {one.mode}", one) for one in self.interruptions),
+            )
+            if not one.ok
+        ]
 
 
 def report_data(report: BenchReport) -> dict[str, Any]:
@@ -70,6 +79,7 @@ def report_data(report: BenchReport) -> dict[str, Any]:
         "limits": find_limits(results, P99_LIMIT_MS),
         "starts": summarise_starts(report.starts),
         "restarts": [to_plain(one) for one in report.restarts],
+        "interruptions": [to_plain(one) for one in report.interruptions],
         "versions": dict(report.versions),
         "machine": dict(report.machine),
         "settings": dict(report.settings),

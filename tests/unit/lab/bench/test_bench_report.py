@@ -18,6 +18,7 @@ from lab.bench.results.report import render_html, report_data, write_report
 from lab.bench.results.result import RestartResult, StartResult
 from lab.bench.results.table import markdown_results, result_table
 from lab.harness.outcome import Audited
+from lab.takeover.result import Interruption
 
 FAILED = StartResult("floor", 1, error="the floor ended with exit code 1\n  <script>alert(1)</script>")
 
@@ -145,3 +146,17 @@ def test_interruptions_are_told_and_a_loss_in_one_is_a_problem() -> None:
         "restarts of continuous: the audit found lost or unexpected payments",
         "restarts of floor: no",
     ]
+
+
+def test_kills_and_changes_are_told_beside_those_of_flink() -> None:
+    kill = Interruption("kill", "real-time", True, 0.82, 0.9, Audited(0, 17, 0))
+    flink = Interruption("kill", "flink", False, 9.51, 9.6, Audited(0, 3, 0))
+    report = replace(sample_report(), interruptions=[kill, flink])
+    assert report.ok
+    told = [(one["what"], one["mode"], one["standby"], one["seconds"]) for one in report_data(report)["interruptions"]]
+    assert told == [("kill", "real-time", True, 0.82), ("kill", "flink", False, 9.51)]
+    html = render_html(report)
+    assert re.search(r"<td>kill</td><td>flink</td><td>no</td><td[^>]*>9\.51?</td>", html)
+    assert "recovered" not in html  # there are none of the other kind
+    failed = replace(report, interruptions=[replace(kill, audit=Audited(1, 0, 0)), replace(flink, error="no")])
+    assert failed.problems == ["kill of real-time: the audit found lost or unexpected payments", "kill of flink: no"]
