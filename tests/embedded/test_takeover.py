@@ -42,4 +42,5 @@ def test_rules_change_at_a_commit_and_nothing_is_lost_or_repeated(tmp_path: Path
     items = take_over(tmp_path, "--what", "rules", "--modes", "micro-batch", "--tries", "4", "--in-turn")
     assert [(one["what"], one["mode"], one["error"]) for one in items] == [("rules", "micro-batch", "")] * 4
     assert [(one["lost"], one["duplicated"], one["unexpected"]) for one in items] == [(0, 0, 0)] * 4
+    assert [one["in_turn"] for one in items] == [False, True, True, True]
     assert all(0 < one["seconds"] <= one["every_partition_s"] for one in items)

@@ -20,9 +20,9 @@ What = Literal["kill", "hang", "freeze", "handover", "rules", "switch"]
 PLANNED: tuple[What, ...] = ("handover", "rules", "switch")
 
 #: What is told apart in a file of results.
-FIELDS = ("what", "mode", "standby", "stack", "cards")
+FIELDS = ("what", "mode", "standby", "stack", "cards", "in_turn")
 _COLUMNS = (
-    *FIELDS, "tries", "median, s", "worst, s", "every partition, worst, s", "lost", "duplicated, worst", "unexpected",
+    *FIELDS[:-1], "tries", "median, s", "worst, s", "every partition, worst, s", "lost", "duplicated, worst", "unexpected",
 )  # fmt: skip
 
 
@@ -34,7 +34,7 @@ class Interruption:
     when none came; `every_partition_s`: to such a decision in each partition. Of a planned change (`PLANNED`) `seconds`
     is the longest time between two decisions, from before the next filter's start on. `audit`: of this one alone.
     `mode`: the filter's; in the bench also `flink`. `stack`: on the Compose stack, else embedded. `cards`: whose state
-    the filter had before; 0 without features.
+    the filter had before; 0 without features. `in_turn`: by the former filter, which had waited, and no new one.
     """
 
     what: What
@@ -46,6 +46,7 @@ class Interruption:
     error: str = ""
     stack: bool = False
     cards: int = 0
+    in_turn: bool = False
 
     @property
     def ok(self) -> bool:
@@ -61,7 +62,7 @@ def describe(one: Interruption) -> str:
     """An interruption in a line."""
     place = " on the stack" if one.stack else ""
     state = f" and the state of {one.cards:,} cards" if one.cards else ""
-    head = f"{one.what} of {one.mode}, {'with a' if one.standby else 'without'} standby{state}{place}"
+    head = f"{_told(one.what, in_turn=one.in_turn)} of {one.mode}, {'with a' if one.standby else 'without'} standby{state}{place}"
     if one.error:
         return f"{head}: {one.error}"
     return f"{head}: {one.seconds:g} s, in every partition {one.every_partition_s:g} s; {one.audit}"
@@ -102,9 +103,9 @@ def _rows(items: Sequence[Mapping[str, Any]]) -> list[_Row]:
         worst, every = (round(max(each), 2) if each else None for each in (times, all_times))
         lost, duplicated, unexpected = (_known(own, name) for name in ("lost", "duplicated", "unexpected"))
         counts = (sum(lost), max(duplicated, default=0), sum(unexpected))
-        what, mode, *sides, cards = kind
+        what, mode, *sides, cards, in_turn = kind
         words = (
-            what,
+            _told(what, in_turn=in_turn),
             mode,
             *("yes" if side else "no" for side in sides),
             f"{cards:,}" if cards else "-",
@@ -113,6 +114,10 @@ def _rows(items: Sequence[Mapping[str, Any]]) -> list[_Row]:
         figures = [shown(figure) for figure in (middle, worst, every, *counts)]
         rows.append(_Row(own, [*words, *figures]))
     return rows
+
+
+def _told(what: str, *, in_turn: bool) -> str:
+    return f"{what}, in turn" if in_turn else what
 
 
 def _known(items: Sequence[Mapping[str, Any]], name: str) -> list[Any]:

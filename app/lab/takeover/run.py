@@ -101,7 +101,8 @@ class Relay:
         scene, former = self._scene, self._filters[0]
         let_pass(scene.seconds, self._programs)
         with open_tail(scene.stack.settings) as tail:
-            following = self._ask_waiting() if len(self._filters) > 1 else self._add_next(what)
+            in_turn = len(self._filters) > 1
+            following = self._ask_waiting() if in_turn else self._add_next(what)
 
             def has_begun() -> bool:
                 tail.read()
@@ -120,9 +121,9 @@ class Relay:
             self._filters.append(former)
         elif former.stop("clean") != 0:
             raise FraudFilterError(f"{former.child.name} did not hand over cleanly")
-        return self._audit(what, gap)
+        return self._audit(what, gap, in_turn=in_turn)
 
-    def _audit(self, what: What, gap: Gap) -> Interruption:
+    def _audit(self, what: What, gap: Gap, *, in_turn: bool = False) -> Interruption:
         scene = self._scene
         end = drain(scene.topic, scene.probe.has_passed, _DRAIN_S, "not all was decided", self._programs)
         settings = scene.stack.settings
@@ -134,7 +135,7 @@ class Relay:
             self._audited = audit(settings, start=self._audit_from, end=end, settle_s=0, recorded=recorded)
         counts = Audited.of(found, before)
         return Interruption(
-            what, self._mode, self._standby, gap.seconds, gap.every_partition_s, counts, cards=self._cards
+            what, self._mode, self._standby, gap.seconds, gap.every_partition_s, counts, cards=self._cards, in_turn=in_turn
         )
 
     def _read_recorded(self) -> Recorded | None:

@@ -59,11 +59,15 @@ class BenchReport:
             if not start.ok
         ] + [
             f"{what}: {one.error or _UNCLEAN}"
-            for what, one in (
-                *((f"restarts of {one.mode}", one) for one in self.restarts),
-                *((f"{one.what} of {one.mode}", one) for one in self.interruptions),
-            )
+            for what, one in self._interrupted
             if not one.ok
+        ]
+
+    @property
+    def _interrupted(self) -> list[tuple[str, RestartResult | Interruption]]:
+        return [
+            *((f"restarts of {one.mode}", one) for one in self.restarts),
+            *((f"{one.what} of {one.mode}", one) for one in self.interruptions),
         ]
 
 

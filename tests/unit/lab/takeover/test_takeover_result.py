@@ -23,7 +23,7 @@ def kill(
 
 def test_a_kind_is_a_line_with_median_and_worst(tmp_path: Path) -> None:
     found = [kill(0.5), kill(0.7), kill(2.0, audit=Audited(0, 9, 0)), kill(30.0, standby=False), kill(1.5, stack=True)]
-    found += [replace(kill(0.9), cards=100_000)]
+    found += [replace(kill(0.9), cards=100_000), replace(kill(0.4), what="rules", in_turn=True)]
     items = write_takeovers(tmp_path / "takeover.json", found, add=False)
     assert items == json.loads((tmp_path / "takeover.json").read_text())
     assert items[0]["lost"] == 0
@@ -33,6 +33,7 @@ def test_a_kind_is_a_line_with_median_and_worst(tmp_path: Path) -> None:
         "| kill | `real-time` | no | no | - | 1 | 30.0 | 30.0 | 31.0 | 0 | 5 | 0 |",
         "| kill | `real-time` | yes | yes | - | 1 | 1.5 | 1.5 | 2.5 | 0 | 5 | 0 |",
         "| kill | `real-time` | yes | no | 100,000 | 1 | 0.9 | 0.9 | 1.9 | 0 | 5 | 0 |",
+        "| rules, in turn | `real-time` | yes | no | - | 1 | 0.4 | 0.4 | 1.4 | 0 | 5 | 0 |",
     ]
 
 
