@@ -23,6 +23,8 @@ _READY_S = 400.0
 _STEP_S = 300.0
 _DECIDED_S = 120.0
 _SETTLE_S = 1.0
+#: Executors whose driver was killed decide on for some moments: the first decision after a kill tells nothing.
+_DYING_S = 5.0
 _LINGER = "FRAUD_LINGER_MS"
 #: What can be measured here.
 KINDS: tuple[What, ...] = ("kill", "handover", "switch")
@@ -101,9 +103,10 @@ class Pair:
             active = seats.active(stage.stack)
             if active is None:
                 raise FraudFilterError("no filter of the stack is active")
-            at = time.time()
+            tail.await_fresh(time.time(), _STEP_S, lambda: None)
             kill_containers(active)(stage)
-            return tail.await_fresh(at, _STEP_S, lambda: None)
+            tail.await_fresh(time.time() + _DYING_S, _STEP_S, lambda: None)
+            return tail.longest
 
     def _hand_over(self) -> Gap:
         stack = self._stage.stack

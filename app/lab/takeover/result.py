@@ -31,8 +31,8 @@ class Interruption:
     """One interruption under load.
 
     `seconds`: from it to the first decision about a payment that was appended after it, None and a reason in `error`
-    when none came; `every_partition_s`: to such a decision in each partition. Of a planned change (`PLANNED`) `seconds`
-    is the longest time between two decisions, from before the next filter's start on. `audit`: of this one alone.
+    when none came; `every_partition_s`: to such a decision in each partition. Of a planned change (`PLANNED`), and on a
+    stack, `seconds` is the longest time between two decisions, from before it on. `audit`: of this one alone.
     `mode`: the filter's; in the bench also `flink`. `stack`: on the Compose stack, else embedded. `cards`: whose state
     the filter had before; 0 without features. `in_turn`: by the former filter, which had waited, and no new one.
     """
@@ -62,7 +62,8 @@ def describe(one: Interruption) -> str:
     """An interruption in a line."""
     place = " on the stack" if one.stack else ""
     state = f" and the state of {one.cards:,} cards" if one.cards else ""
-    head = f"{_told(one.what, in_turn=one.in_turn)} of {one.mode}, {'with a' if one.standby else 'without'} standby{state}{place}"
+    what, having = _told(one.what, in_turn=one.in_turn), "with a" if one.standby else "without"
+    head = f"{what} of {one.mode}, {having} standby{state}{place}"
     if one.error:
         return f"{head}: {one.error}"
     return f"{head}: {one.seconds:g} s, in every partition {one.every_partition_s:g} s; {one.audit}"
