@@ -22,7 +22,8 @@ PLANNED: tuple[What, ...] = ("handover", "rules", "switch")
 #: What is told apart in a file of results.
 FIELDS = ("what", "mode", "standby", "stack", "cards", "in_turn")
 _COLUMNS = (
-    *FIELDS[:-1], "tries", "median, s", "worst, s", "every partition, worst, s", "lost", "duplicated, worst", "unexpected",
+    *FIELDS[:-1], "tries", "median, s", "worst, s", "every partition, worst, s", "lost", "duplicated, worst",
+    "unexpected",
 )  # fmt: skip
 
 

@@ -135,8 +135,9 @@ class Relay:
             self._audited = audit(settings, start=self._audit_from, end=end, settle_s=0, recorded=recorded)
         counts = Audited.of(found, before)
         return Interruption(
-            what, self._mode, self._standby, gap.seconds, gap.every_partition_s, counts, cards=self._cards, in_turn=in_turn
-        )
+            what, self._mode, self._standby, gap.seconds, gap.every_partition_s, counts, cards=self._cards,
+            in_turn=in_turn,
+        )  # fmt: skip
 
     def _read_recorded(self) -> Recorded | None:
         settings = self._scene.stack.settings
