@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
+from fraud_filter.compose.moving import seats
 from fraud_filter.compose.moving.switching import switch
 from fraud_filter.compose.waiting import start
 from fraud_filter.config import ModeName
@@ -77,7 +78,13 @@ class Run:
             self._await_steady()
 
     def _await_steady(self) -> None:
+        stack, deadline = self._stage.stack, time.monotonic() + _STEADY_S
         self._stage.await_ready(_STEADY_S)
+        # A container whose Java was killed is healthy for some time yet.
+        while stack.has_standby and not seats.one_waits(stack):
+            if time.monotonic() > deadline:
+                raise FraudFilterError(f"no standby is ready within {_STEADY_S:g} s")
+            time.sleep(_LOOK_S)
         self._stage.await_decisions(self._stage.ends(), _STEADY_S)
 
     def put_in(self, fault: Fault, mode: ModeName) -> Outcome:

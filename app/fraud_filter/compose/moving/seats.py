@@ -18,7 +18,7 @@ _WORKER = "standby-worker"
 _PORTS = {FILTER: "9400", STANDBY: "9400", PROBE: "9401"}
 #: Docker's client reads past what comes in one piece with the answer's head: then a page lacks its beginning.
 _TRIES, _BEGINNING = 3, b"# HELP "
-_UP = "fraud_filter_up"
+_UP, _STATE = "fraud_filter_up", "fraud_filter_state"
 #: Told to a standby (`supervisor.relay.request`).
 _SIGNALS = {"commit": "SIGUSR1", "now": "SIGUSR2"}
 _LOOK_S = 0.5
@@ -45,6 +45,16 @@ def total(stack: Stack, service: str, names: tuple[str, ...]) -> float:
 def active(stack: Stack) -> str | None:
     """The service of which the filter works on the checkpoint now; None where none does."""
     return next((seat for seat in (FILTER, STANDBY) if total(stack, seat, (_UP,))), None)
+
+
+def one_waits(stack: Stack) -> bool:
+    """Whether a filter waits, warm, beside the active one."""
+    return any(
+        sample.value
+        for seat in (FILTER, STANDBY)
+        for sample in samples(stack, seat)
+        if sample.name == _STATE and sample.labels["state"] == "standby"
+    )
 
 
 def are_two(stack: Stack) -> bool:
