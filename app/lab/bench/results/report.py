@@ -57,11 +57,7 @@ class BenchReport:
             f"round {start.round}, {start.contender}: {start.error or _UNCLEAN}"
             for start in self.starts
             if not start.ok
-        ] + [
-            f"{what}: {one.error or _UNCLEAN}"
-            for what, one in self._interrupted
-            if not one.ok
-        ]
+        ] + [f"{what}: {one.error or _UNCLEAN}" for what, one in self._interrupted if not one.ok]
 
     @property
     def _interrupted(self) -> list[tuple[str, RestartResult | Interruption]]:
