@@ -15,7 +15,6 @@ from lab.bench.launch import Launch
 from lab.bench.names import FLINK
 from lab.harness.drain import drain
 from lab.harness.embedded_stack import EmbeddedStack, Scene
-from lab.harness.family import kill_family
 from lab.harness.outcome import Audited
 from lab.harness.processes import Child
 from lab.harness.programs import generator_program
@@ -23,6 +22,7 @@ from lab.harness.waiting import let_pass
 from lab.takeover.gap import open_tail
 from lab.takeover.result import PLANNED, Interruption, What, describe
 from lab.takeover.run import run_interruptions
+from lab.transitions.family import kill_family
 
 #: The modes that have decisions to lose in a second.
 _MODES: tuple[ModeName, ...] = ("continuous", "real-time")

@@ -13,8 +13,8 @@ import psutil
 
 from fraud_filter.config import ModeName
 from lab.harness.embedded_stack import EmbeddedStack
-from lab.harness.family import each, family_of, kill_family
 from lab.harness.programs import filter_program
+from lab.transitions.family import each, family_of, kill_family
 from lab.transitions.result import StopKind
 
 _REPAIRED = re.compile(r'event=checkpoint_repaired .*reason="(.*)"')
