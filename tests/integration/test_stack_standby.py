@@ -114,7 +114,9 @@ def test_a_killed_executor_of_the_active_filter_loses_nothing(pair: Deployed) ->
     await_standby(pair)
     settings, (fault,) = load(env_file=pair.env), choose("executor-kill")
     with Probe(settings) as probe:
-        outcome = Run(ComposeStack(pair.open(), settings, probe, print), 2.0).put_in(fault, settings.mode)
+        run = Run(ComposeStack(pair.open(), settings, probe, print), 2.0)
+        run.steady()
+        outcome = run.put_in(fault, settings.mode)
     assert outcome.error == ""
     assert outcome.audit.ok, outcome
     assert outcome.standby
