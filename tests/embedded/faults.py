@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fraud_filter import schema as layout
 from lab.harness.processes import Child
+from lab.transitions.family import kill_family
 from running import Stage, payment
 
 #: A client comes back as soon as the broker does, and not up to half a minute later.
@@ -142,10 +143,7 @@ def said_while_stopping(program: Child) -> list[str]:
 
 def kill_all(program: Child) -> None:
     """Kills Python and Java at one moment."""
-    family = [psutil.Process(program.pid), *psutil.Process(program.pid).children(recursive=True)]
-    for act in ("suspend", "kill"):
-        for process in family:
-            getattr(process, act)()
+    kill_family(program)
 
 
 def suspend(java: psutil.Process) -> None:

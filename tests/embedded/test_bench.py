@@ -27,7 +27,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("bench")
     argv = [sys.executable, "-m", "fraud_filter", "bench", *SHORT, *QUICK, "--output", str(directory / "out")]
     env = {**os.environ, "TMPDIR": str(directory)}
-    done = subprocess.run(argv, cwd=directory, env=env, capture_output=True, text=True, check=False, timeout=560)
+    done = subprocess.run(argv, cwd=directory, env=env, capture_output=True, text=True, check=False, timeout=450)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "real-time/floor at 200/s: p50" in done.stdout
     assert "Traceback" not in done.stderr
@@ -40,7 +40,7 @@ def report(output: Path) -> dict[str, Any]:
     return data
 
 
-@pytest.mark.timeout(590)  # three and a half minutes on two cores where nothing else runs
+@pytest.mark.timeout(480)  # three and a half minutes on two cores where nothing else runs
 def test_every_contender_is_measured_and_audited(report: dict[str, Any]) -> None:
     assert report["ok"] is True
     assert [result["mode"] for result in report["results"]] == list(NAMES)

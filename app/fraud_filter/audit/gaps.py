@@ -74,7 +74,9 @@ def recorded_in(files: CheckpointFiles, settings: Settings, topic_id: str) -> Re
     losses = [Gap(loss.partition, loss.start, loss.end) for loss in read_losses(files) if loss.topic_id == topic_id]
     newest = CheckpointReader(files, settings.input_topic).newest()
     versions = [one for one in read_versions(files) if one.topic_id == topic_id]
-    rulings = {one.version: _ruling(read_document(files, one.version), one.version, settings) for one in versions}
+    # Rules that come back are the same document.
+    names = {one.version for one in versions}
+    rulings = {version: _ruling(read_document(files, version), version, settings) for version in names}
     return Recorded(losses, newest.end if newest else kept.begin, kept.begin, versions, rulings)
 
 

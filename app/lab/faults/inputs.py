@@ -20,6 +20,7 @@ from fraud_filter.kafka.client import librdkafka_config
 from fraud_filter.kafka.refusals import describe_error
 from lab.faults.effect import Effect
 from lab.harness.compose_stack import ComposeStack
+from lab.harness.waiting import wait_until
 
 GENERATOR = "generator"
 _GO_ON_WITHOUT = "FRAUD_FAIL_ON_DATA_LOSS"
@@ -44,11 +45,8 @@ def add_partition(stage: ComposeStack) -> Effect:
     """Gives the input topic one more partition; recovery counts from the first payment in it."""
     before = stage.ends()
     _run_admin(stage, lambda admin, topic: admin.create_partitions([NewPartitions(topic, len(before) + 1)]))
-    deadline = time.monotonic() + _SENDER_LOOKS_S
-    while not stage.ends().get(len(before)):
-        if time.monotonic() > deadline:
-            raise FraudFilterError(f"the new partition got no payment within {_SENDER_LOOKS_S:g} s")
-        time.sleep(_LOOK_S)
+    has_come = lambda: bool(stage.ends().get(len(before)))  # noqa: E731
+    wait_until(has_come, _SENDER_LOOKS_S, "the new partition got no payment", ())
     return Effect(notes=(f"{len(before)} partitions became {len(before) + 1}",))
 
 

@@ -20,6 +20,7 @@ from lab.faults.result import Outcome
 from lab.faults.witness import Witness
 from lab.harness.compose_stack import ComposeStack, Offsets
 from lab.harness.outcome import Audited
+from lab.harness.waiting import wait_until
 
 #: Deadlines in seconds.
 _SWITCH_S = 300.0
@@ -78,13 +79,10 @@ class Run:
             self._await_steady()
 
     def _await_steady(self) -> None:
-        stack, deadline = self._stage.stack, time.monotonic() + _STEADY_S
+        stack = self._stage.stack
         self._stage.await_ready(_STEADY_S)
-        # A container whose Java was killed is healthy for some time yet.
-        while stack.has_standby and not seats.one_waits(stack):
-            if time.monotonic() > deadline:
-                raise FraudFilterError(f"no standby is ready within {_STEADY_S:g} s")
-            time.sleep(_LOOK_S)
+        if stack.has_standby:  # a container whose Java was killed is healthy for some time yet
+            wait_until(lambda: seats.one_waits(stack), _STEADY_S, "no standby is ready", ())
         self._stage.await_decisions(self._stage.ends(), _STEADY_S)
 
     def put_in(self, fault: Fault, mode: ModeName) -> Outcome:

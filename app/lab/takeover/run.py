@@ -113,15 +113,16 @@ class Relay:
             self._filters.remove(former)
             tail.await_fresh(time.time(), _START_S, self._raise_if_dead)
             gap = tail.longest
+        if self._in_turn:
+            self._filters.append(former)
+            wait_until(lambda: _is_waiting(former), _START_S, f"{former.child.name} does not wait", self._programs)
+            return self._audit(what, gap, in_turn=in_turn)
         # A signal before that would count as its end. The first one ends by itself, the others would wait.
         has_ended = lambda: not former.child.is_alive or _last_told(former) in ("restarting", "standby_ready")  # noqa: E731
         wait_until(has_ended, _END_S, f"{former.child.name} did not hand over", others)
-        if self._in_turn:
-            wait_until(lambda: _is_waiting(former), _START_S, f"{former.child.name} does not wait", self._programs)
-            self._filters.append(former)
-        elif former.stop("clean") != 0:
+        if former.stop("clean") != 0:
             raise FraudFilterError(f"{former.child.name} did not hand over cleanly")
-        return self._audit(what, gap, in_turn=in_turn)
+        return self._audit(what, gap)
 
     def _audit(self, what: What, gap: Gap, *, in_turn: bool = False) -> Interruption:
         scene = self._scene
