@@ -195,7 +195,7 @@ class Settings(BaseSettings):
         180, gt=0, le=86_400, description="seconds a start of Spark and of the query may take"
     )
     standby_warm_up_s: float = Field(
-        15, gt=0, le=3600, description="standby: seconds that the query runs for nothing, so that its code is compiled"
+        30, gt=0, le=3600, description="standby: seconds at most that the query runs for nothing, to compile its code"
     )
     max_restarts: int = Field(
         10, ge=0, description="restarts in a row without progress before the program gives up with exit code 4"

@@ -115,8 +115,9 @@ class Relay:
             gap = tail.longest
         if self._in_turn:
             self._filters.append(former)
+            audited = self._audit(what, gap, in_turn=in_turn)  # it gets warm meanwhile
             wait_until(lambda: _is_waiting(former), _START_S, f"{former.child.name} does not wait", self._programs)
-            return self._audit(what, gap, in_turn=in_turn)
+            return audited
         # A signal before that would count as its end. The first one ends by itself, the others would wait.
         has_ended = lambda: not former.child.is_alive or _last_told(former) in ("restarting", "standby_ready")  # noqa: E731
         wait_until(has_ended, _END_S, f"{former.child.name} did not hand over", others)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.config import Settings
 from fraud_filter.kafka.offsets import find_input_bounds, open_consumer
+from fraud_filter.modes import Mode
 from fraud_filter.query import sinks, starting_offsets
 from fraud_filter.query.preflight import Inputs
 from fraud_filter.supervisor.failures import explain_failure
@@ -23,6 +24,7 @@ from fraud_filter.supervisor.starting import prepare, start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 _log = logging.getLogger(__name__)
 #: Payments of each partition that are judged at least, where the topic holds so many: Java compiles what runs often.
@@ -33,9 +35,14 @@ _SINKS_ARE_CHECKED = "spark.sql.streaming.realTimeMode.allowlistCheck"
 #: In the checkpoint, which executors reach.
 _PLACE = "fraud-filter/warm-up-"
 _LOOK_S = 0.1
-#: The first is long enough for tasks to start and to read. Of the others many fit into the time: a start is what a
-#: takeover waits for.
+#: A batch of real-time mode, so that a round ends soon: a start is what a takeover waits for.
+_SHORTEST_BATCH = "spark.sql.streaming.realTimeMode.minBatchDuration"
+_BATCH_S = 1
+#: Of a mode that tells of no batch. The first round is long enough for tasks to start and to read.
 _FIRST_ROUND_S, _ROUND_S = 3.0, 1.0
+_ROUNDS = 8
+#: After the first round; a batch may find nothing to read, and is not told of then.
+_PATIENCE_S = 3.0
 #: What the reader of a state needs to know of one that real-time mode writes (MicroBatchExecution, Spark 4.3).
 _AS_WRITTEN = {
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
@@ -51,9 +58,10 @@ def warm_up(
     topic_id: str,
     enough: Callable[[], bool],
 ) -> None:
-    """Starts and stops the query over the newest payments until it is `enough`, or it failed; writes none to Kafka.
+    """Starts and stops the query over the newest payments, some rounds or until it is `enough`; writes none to Kafka.
 
-    Each round goes on from the checkpoint of the one before: what a start does is compiled, too.
+    Each round goes on from the checkpoint of the one before: what a start does is compiled, too. It lasts until a batch
+    has ended, the first until one with payments has: without spare processor time that takes many seconds.
 
     Raises:
         NoBrokerError: no broker answers.
@@ -62,24 +70,40 @@ def warm_up(
         RestartableError: the query failed.
     """
     place = f"{_PLACE}{uuid.uuid4().hex[:8]}"
+    mode = inputs.mode
     decisions = prepare(spark, inputs, _newest(settings), topic_id).decisions
-    query = sinks.discard(decisions, inputs.mode, settings, f"{settings.checkpoint.rstrip('/')}/{place}")
+    short = settings.model_copy(update={"real_time_duration": f"{_BATCH_S} seconds"})
+    query = sinks.discard(decisions, mode, short, f"{settings.checkpoint.rstrip('/')}/{place}")
     try:
         if settings.sink == "kafka":
             sinks.open_producers(spark, settings, inputs.partitions)
-        round_s, has_state = _FIRST_ROUND_S, bool(inputs.rules.features)
-        while not enough():
-            with _set(spark, {_SINKS_ARE_CHECKED: "false"}):
+        has_state, payments = bool(inputs.rules.features), 0
+        for number in range(_ROUNDS):
+            if enough():
+                break
+            with _set(spark, {_SINKS_ARE_CHECKED: "false", _SHORTEST_BATCH: str(_BATCH_S * 1000)}):
                 running = start(query, settings)
-            until, round_s = time.monotonic() + round_s, _ROUND_S
-            while running.isActive and time.monotonic() < until and not enough():
+            began = time.monotonic()
+            while running.isActive and not enough() and not _is_over(running, mode, began, is_first=number == 0):
                 time.sleep(_LOOK_S)
             if error := running.exception():
                 raise explain_failure(error, settings)
+            payments += sum(told.numInputRows for told in running.recentProgress)
             running.stop()
             has_state = has_state and not enough() and _load_state(spark, settings)
+        told = payments if mode.sends_progress else "unknown"
+        _log.info("event=warmed_up mode=%s query=%s payments=%s", settings.mode, settings.query_name, told)
     finally:
         files.remove(place)
+
+
+def _is_over(round_: StreamingQuery, mode: Mode, began: float, *, is_first: bool) -> bool:
+    """Whether a round that `began` on the monotonic clock has shown enough."""
+    elapsed_s = time.monotonic() - began
+    if mode.sends_progress and (is_first or elapsed_s < _PATIENCE_S):
+        told = round_.lastProgress
+        return told is not None and (told.numInputRows > 0 or not is_first)
+    return elapsed_s > (_FIRST_ROUND_S if is_first else _ROUND_S)
 
 
 def _load_state(spark: SparkSession, settings: Settings) -> bool:
