@@ -67,9 +67,10 @@ def test_a_former_filter_that_was_started_as_a_standby_is_the_way_back(stage: St
         run.await_fresh("the start", _START_S)
         refused = roll_back(run)
         assert (refused.returncode, refused.stderr.count("no former filter waits, warm")) == (2, 1), refused
-        program, port = deploy(run, new)
+        program, port = deploy(run, new, "--standby-warm-up-s", "60")
         with program:
             wait_until(lambda: bool(events(program, "started")), "it takes over", program, _START_S)
+            assert int(events(program, "warmed_up")[0].rpartition(" payments=")[2]) > 0
             await_ready(run.program, 1)
             back = roll_back(run)
             assert back.returncode == 0, back.stderr + "\n".join(run.program.tail(30))
