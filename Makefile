@@ -30,7 +30,7 @@ experiment: $(READY) ## See what a changed setting does to a mode, side by side:
 
 bench-flink: $(FLINK_READY) ## Install Apache Flink for make bench in a virtual environment of its own: 800 MB, Python 3.11
 
-transitions: $(READY) ## Change the mode in all 12 ways under load on an embedded stack, audit each, write transitions.json; STOP=kill ONLY=continuous:real-time BELOW=hdfs://…
+transitions: $(READY) ## Change the mode in all 12 ways under load on an embedded stack, audit each, write transitions.json; STOP=handover ONLY=continuous:real-time BELOW=hdfs://…
 	$(BIN)/fraud-filter transitions $(call given,STOP,stop) $(call given,ONLY,only) $(call given,RATE,rate) $(call given,SECONDS,seconds) $(call given,DOCS,docs) $(call given,BELOW,below) $(call given,RULES,rules)
 
 takeover: $(READY) ## Kill or change the filter under load with and without a standby, audit each, write takeover.json; MODES=continuous TRIES=3 STANDBY=with WHAT=hang,rules IN_TURN=1 CARDS=100000 STACK=1

@@ -13,9 +13,13 @@ import pytest
 
 def take_over(directory: Path, *arguments: str) -> list[dict[str, Any]]:
     """The rows that the verb writes, under little load."""
-    file = directory / "takeover.json"
-    short = ("--seconds", "2", "--standby-warm-up-s", "3", "--output", str(file))
-    argv = [sys.executable, "-m", "fraud_filter", "takeover", *arguments, *short]
+    return write(directory / "takeover.json", "takeover", *arguments, "--seconds", "2")
+
+
+def write(file: Path, verb: str, *arguments: str) -> list[dict[str, Any]]:
+    """The rows that a verb writes to the file."""
+    short = ("--standby-warm-up-s", "3", "--output", str(file))
+    argv = [sys.executable, "-m", "fraud_filter", verb, *arguments, *short]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=580, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     rows: list[dict[str, Any]] = json.loads(file.read_text())
@@ -44,3 +48,15 @@ def test_rules_change_at_a_commit_and_nothing_is_lost_or_repeated(tmp_path: Path
     assert [(one["lost"], one["duplicated"], one["unexpected"]) for one in items] == [(0, 0, 0)] * 4
     assert [one["in_turn"] for one in items] == [False, True, True, True]
     assert all(0 < one["seconds"] <= one["every_partition_s"] for one in items)
+
+
+@pytest.mark.timeout(590)
+def test_a_mode_follows_another_by_a_handover(tmp_path: Path) -> None:
+    (one,) = write(
+        tmp_path / "transitions.json", "transitions", "--only", "continuous:micro-batch", "--stop", "handover",
+        "--rate", "100", "--seconds", "1", "--continuous-interval", "1 second",
+    )  # fmt: skip
+    assert (one["from"], one["to"], one["stop"], one["error"]) == ("continuous", "micro-batch", "handover", "")
+    assert (one["lost"], one["unexpected"]) == (0, 0)
+    assert one["how"].startswith("repaired: ")
+    assert 0 < one["seconds"]

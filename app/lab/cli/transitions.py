@@ -17,10 +17,11 @@ from lab.cli.console import open_console
 @click.option("--only", default="", metavar="FROM:TO,...", help="changes to run  [all twelve]")
 @click.option(
     "--stop",
-    type=click.Choice(["clean", "kill", "both"]),
-    default="both",
+    default="clean,kill",
     show_default=True,
-    help="how the old mode is stopped: by SIGTERM, or by SIGKILL of all its processes",
+    metavar="KIND,...",
+    help="how the old mode ends: clean (SIGTERM), kill (SIGKILL of all its processes), handover (at a commit, to the "
+    "new mode that is warm by then; real-time mode commits after --real-time-duration)",
 )
 @rate_option(300.0)
 @click.option(
@@ -41,7 +42,7 @@ from lab.cli.console import open_console
 )
 @settings_options(
     "rules", "payment_schema", "micro_batch_interval", "async_progress_interval_ms", "continuous_interval",
-    "real_time_duration", "spark_conf", "checkpoint_lock_timeout_s",
+    "real_time_duration", "standby_warm_up_s", "spark_conf", "checkpoint_lock_timeout_s",
 )  # fmt: skip
 def command(
     settings: Settings,
@@ -65,11 +66,11 @@ def command(
     from fraud_filter.schema import load_schema
     from fraud_filter.text.outputs import read_items
     from fraud_filter.text.tables import write_between
-    from lab.transitions.result import FIELDS, StopKind, markdown_table, result_table, write_transitions
-    from lab.transitions.route import order_changes, parse_changes
+    from lab.transitions.result import FIELDS, markdown_table, result_table, write_transitions
+    from lab.transitions.route import order_changes, parse_changes, parse_stops
     from lab.transitions.stage import run_on_stage
 
-    changes = order_changes(parse_changes(only))
+    changes, stops = order_changes(parse_changes(only)), parse_stops(stop)
     if load_rules(settings.rules, load_schema(settings.payment_schema)).features:
         raise refused(
             "rules", settings.rules, "has features, whose state only real-time mode has: no other mode can follow it",
@@ -77,7 +78,6 @@ def command(
         )  # fmt: skip
     if add:
         read_items(output, FIELDS)  # before the work rather than after it
-    stops: list[StopKind] = ["clean", "kill"] if stop == "both" else ["kill"] if stop == "kill" else ["clean"]
     results = run_on_stage(settings, changes, stops, rate=rate, seconds=seconds, below=below, say=click.echo)
     items = write_transitions(output, results, add=add)
     if docs:

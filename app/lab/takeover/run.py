@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -30,12 +29,9 @@ from lab.transitions.filter_run import FilterRun
 #: Deadlines in seconds: Spark's start takes about 10 s on 2 idle cores.
 _START_S = 240
 _DRAIN_S = 90
-#: A filter rests for 3 seconds after it has handed over, then it waits or its Java ends.
-_END_S = 60
 #: How long all processes of a filter are frozen.
 _FROZEN_S = 2.0
 _SETTLE_S = 1.0
-_PARTS = re.compile(r" event=(standby_ready|taking_over|started|restarting) ")
 
 
 class Relay:
@@ -106,7 +102,7 @@ class Relay:
 
             def has_begun() -> bool:
                 tail.read()
-                return _last_told(following) == "started"
+                return following.last_told == "started"
 
             others = (scene.stack.broker, scene.generator, following.child)
             wait_until(has_begun, _START_S + self._longest_batch_s, f"{following.child.name} did not start", others)
@@ -118,11 +114,7 @@ class Relay:
             audited = self._audit(what, gap, in_turn=in_turn)  # it gets warm meanwhile
             wait_until(lambda: _is_waiting(former), _START_S, f"{former.child.name} does not wait", self._programs)
             return audited
-        # A signal before that would count as its end. The first one ends by itself, the others would wait.
-        has_ended = lambda: not former.child.is_alive or _last_told(former) in ("restarting", "standby_ready")  # noqa: E731
-        wait_until(has_ended, _END_S, f"{former.child.name} did not hand over", others)
-        if former.stop("clean") != 0:
-            raise FraudFilterError(f"{former.child.name} did not hand over cleanly")
+        former.end_handed_over(others)
         return self._audit(what, gap)
 
     def _audit(self, what: What, gap: Gap, *, in_turn: bool = False) -> Interruption:
@@ -234,12 +226,7 @@ class Relay:
 
 def _is_waiting(standby: FilterRun) -> bool:
     """Whether the last word of its log about its part is that it waits."""
-    return _last_told(standby) == "standby_ready"
-
-
-def _last_told(run: FilterRun) -> str:
-    told = [match[1] for line in run.child.tail(500) if (match := _PARTS.search(line))]
-    return told[-1] if told else ""
+    return standby.last_told == "standby_ready"
 
 
 def run_interruptions(

@@ -5,21 +5,27 @@ from __future__ import annotations
 import re
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import psutil
 
 from fraud_filter.config import ModeName
+from fraud_filter.errors import FraudFilterError
 from lab.harness.embedded_stack import EmbeddedStack
+from lab.harness.processes import Child
 from lab.harness.programs import filter_program
+from lab.harness.waiting import wait_until
 from lab.transitions.family import each, family_of, kill_family
 from lab.transitions.result import StopKind
 
+_PARTS = re.compile(r" event=(standby_ready|taking_over|started|restarting) ")
 _REPAIRED = re.compile(r'event=checkpoint_repaired .*reason="(.*)"')
 #: What a stop gets beyond its own deadline before the program is killed, in seconds.
 _MARGIN_S = 15
+#: A filter rests for 3 seconds after it has handed over, then it waits or its Java ends.
+_HANDED_OVER_S = 60
 
 
 class FilterRun:
@@ -66,6 +72,19 @@ class FilterRun:
             self.killed_at = time.time()
             each(family, "resume")
 
+    def end_handed_over(self, others: Sequence[Child]) -> None:
+        """Stops it once it has handed over and its Java has ended, or waits in its turn; `others` run meanwhile.
+
+        Raises:
+            FraudFilterError: it does not end, or not with success; or one of the others ended.
+        """
+        child = self.child
+        # A signal before that would count as its end. One that is no standby ends by itself.
+        has_ended = lambda: not child.is_alive or self.last_told in ("restarting", "standby_ready")  # noqa: E731
+        wait_until(has_ended, _HANDED_OVER_S, f"{child.name} did not hand over", others)
+        if self.stop("clean") != 0:
+            raise FraudFilterError(f"{child.name} did not hand over cleanly")
+
     def ask(self) -> None:
         """Has a standby that waits ask for a handover at the next commit."""
         psutil.Process(self.child.pid).send_signal(signal.SIGUSR1)
@@ -89,6 +108,12 @@ class FilterRun:
                 if process.name() == "java":
                     found.append(process)
         return found
+
+    @property
+    def last_told(self) -> str:
+        """The last word of its log about its part: `standby_ready`, `taking_over`, `started`, `restarting`; or ""."""
+        told = [match[1] for line in self.child.tail(500) if (match := _PARTS.search(line))]
+        return told[-1] if told else ""
 
     @property
     def how(self) -> str:

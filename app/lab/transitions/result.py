@@ -15,13 +15,15 @@ from fraud_filter.text.outputs import write_items
 from fraud_filter.text.tables import markdown, shown
 from lab.harness.outcome import NOT_AUDITED, Audited, to_plain
 
-StopKind = Literal["clean", "kill"]
+StopKind = Literal["clean", "kill", "handover"]
 
 #: What is told apart in a file of results.
 FIELDS = ("from", "to", "stop")
 _COLUMNS = (*FIELDS, "lost", "duplicated", "unexpected", "seconds", "how")
+_STOPS = {"clean": "clean", "kill": "killed", "handover": "handover"}
 _PAIR_COLUMNS = (
-    "from", "to", "lost", "duplicated, clean", "duplicated, killed", "seconds, clean", "seconds, killed", "checkpoint",
+    "from", "to", "lost",
+    *(f"{what}, {word}" for what in ("duplicated", "seconds") for word in _STOPS.values()), "checkpoint",
 )  # fmt: skip
 
 
@@ -29,9 +31,9 @@ _PAIR_COLUMNS = (
 class Transition:
     """One change of mode on one checkpoint, under load.
 
-    `how`: "unchanged", or what was repaired before the start. `audit`: of it alone. `seconds`: from the stop request
-    until a payment that came after the stop was decided; None, and a reason in `error`, when the new mode did not get
-    there.
+    `how`: "unchanged", or what was repaired before the start. `audit`: of it alone. `seconds`: from the stop request,
+    at a handover from the moment at which the new filter has the lock, until a payment that came after the stop was
+    decided; None, and a reason in `error`, when the new mode did not get there.
     """
 
     old: ModeName
@@ -69,13 +71,11 @@ def result_table(found: Sequence[Transition]) -> Table:
 
 
 def markdown_table(items: Sequence[Mapping[str, Any]]) -> str:
-    """The same for the documentation, of the items of a file: a line a change, both ways to stop beside each other."""
+    """The same for the documentation, of the items of a file: a line a change, all ways to stop beside each other."""
     rows = []
     for old, new in dict.fromkeys((item["from"], item["to"]) for item in items):
         by_stop = {item["stop"]: item for item in items if (item["from"], item["to"]) == (old, new)}
-        figures = [
-            shown(by_stop.get(stop, {}).get(name)) for name in ("duplicated", "seconds") for stop in ("clean", "kill")
-        ]
+        figures = [shown(by_stop.get(stop, {}).get(name)) for name in ("duplicated", "seconds") for stop in _STOPS]
         lost = " + ".join(shown(item["lost"]) for item in by_stop.values())
         how = dict.fromkeys(item["error"] or item["how"].partition(":")[0] for item in by_stop.values())
         rows.append([f"`{old}`", f"`{new}`", lost, *figures, ", ".join(how)])

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
-from fraud_filter.config import ModeName
+from fraud_filter.config import ModeName, duration_s
 from fraud_filter.errors import FraudFilterError
 from lab.harness.drain import drain
 from lab.harness.embedded_stack import Scene
@@ -44,21 +44,14 @@ class Leg:
             raise
 
     def change(self, mode: ModeName, stop: StopKind) -> Transition:
-        """Lets it run, stops it, starts `mode`, lets that run, and audits.
+        """Lets it run, stops it, starts `mode`, or has it take over, lets that run, and audits.
 
         Raises:
             FraudFilterError: the new mode decides nothing in time, or a program ended.
         """
         scene, old = self._scene, self.filter.mode
         self._load()
-        began = time.monotonic()
-        code = self.filter.stop(stop)
-        if stop == "clean" and code != 0:
-            raise FraudFilterError(f"{self.filter.child.name} did not stop cleanly: exit code {code}")
-        stopped_at = scene.topic.end_offsets()
-        self.filter = self._run(mode)
-        self._reach(stopped_at)
-        took = time.monotonic() - began
+        took = self._hand_over(mode) if stop == "handover" else self._start_again(mode, stop)
         self._load()
         end = drain(scene.topic, scene.probe.has_passed, _DRAIN_S, self._late, self._programs)
         found = audit(scene.stack.settings, start=self._start, end=end, settle_s=_SETTLE_S)
@@ -83,10 +76,37 @@ class Leg:
         """Ends the running mode."""
         self.filter.stop("clean")
 
-    def _run(self, mode: ModeName) -> FilterRun:
+    def _start_again(self, mode: ModeName, stop: StopKind) -> float:
+        """Stops the filter and starts another: seconds from the stop request to a decision about what came later."""
+        began = time.monotonic()
+        code = self.filter.stop(stop)
+        if stop == "clean" and code != 0:
+            raise FraudFilterError(f"{self.filter.child.name} did not stop cleanly: exit code {code}")
+        stopped_at = self._scene.topic.end_offsets()
+        self.filter = self._run(mode)
+        self._reach(stopped_at)
+        return time.monotonic() - began
+
+    def _hand_over(self, mode: ModeName) -> float:
+        """Has a warm filter take over at a commit: seconds from its lock to a decision about what came later."""
+        former, self.filter = self.filter, self._run(mode, handover=True)
+        try:
+            batch_s = duration_s(self._scene.stack.settings.real_time_duration)
+            has_lock = lambda: self.filter.last_told in ("taking_over", "started")  # noqa: E731
+            wait_until(has_lock, _START_S + batch_s, f"{self.filter.child.name} did not take over", self._programs)
+            began = time.monotonic()
+            self._reach(self._scene.topic.end_offsets())
+            took = time.monotonic() - began
+            former.end_handed_over(self._programs)
+        except BaseException:
+            former.stop("clean")
+            raise
+        return took
+
+    def _run(self, mode: ModeName, *, handover: bool = False) -> FilterRun:
         self._runs += 1
         log = f"{self._name}-{self._runs:02}-{mode}.log"
-        run = FilterRun(self._scene.stack, mode, self._start, checkpoint=self._name, log=log)
+        run = FilterRun(self._scene.stack, mode, self._start, checkpoint=self._name, log=log, handover=handover)
         run.child.start()
         return run
 
@@ -137,7 +157,7 @@ def run_changes(scene: Scene, changes: Sequence[Change], stops: Sequence[StopKin
 
 def describe(one: Transition) -> str:
     """A change in a line."""
-    head = f"{one.old} to {one.new} ({one.stop} stop)"
+    head = f"{one.old} to {one.new} ({one.stop})"
     if one.error:
         return f"{head}: {one.error}"
     return f"{head}: {one.audit.lost} lost, {one.audit.duplicated} duplicated, {one.seconds:g} s, {one.how}"

@@ -17,7 +17,7 @@ from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
 from lab.harness.outcome import Audited
 from lab.transitions.result import Transition, markdown_table, result_table, write_transitions
-from lab.transitions.route import order_changes, parse_changes
+from lab.transitions.route import order_changes, parse_changes, parse_stops
 
 DONE = Transition("continuous", "real-time", "clean", "unchanged", Audited(0, 3, 0), 12.5)
 
@@ -39,6 +39,12 @@ def test_some_keep_to_what_was_asked_for() -> None:
 def test_what_is_no_change_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--only"):
         parse_changes(text)
+
+
+def test_ways_to_stop_are_told_by_name() -> None:
+    assert parse_stops("handover,clean") == ["clean", "handover"]
+    with pytest.raises(UsageError, match="argument --stop: 'both' is not accepted: give clean, kill, handover"):
+        parse_stops("clean,both")
 
 
 @pytest.mark.parametrize(
@@ -71,12 +77,13 @@ def test_results_replace_those_of_the_same_change_and_stop_only(tmp_path: Path) 
     assert len(json.loads(file.read_text())) == 1
 
 
-def test_the_documentation_shows_both_ways_to_stop_in_a_line() -> None:
+def test_the_documentation_shows_all_ways_to_stop_in_a_line() -> None:
     killed = replace(DONE, stop="kill", how="repaired: the last entry", audit=Audited(0, 1234, 0), seconds=30.0)
     failed = replace(DONE, new="micro-batch", audit=Audited(), seconds=None, error="it did not start")
-    assert markdown_table([one.to_dict() for one in (DONE, killed, failed)]).splitlines()[2:] == [
-        "| `continuous` | `real-time` | 0 + 0 | 3 | 1,234 | 12.5 | 30.0 | unchanged, repaired |",
-        "| `continuous` | `micro-batch` | - | - | - | - | - | it did not start |",
+    warm = replace(DONE, stop="handover", audit=Audited(0, 0, 0), seconds=0.9)
+    assert markdown_table([one.to_dict() for one in (DONE, killed, warm, failed)]).splitlines()[2:] == [
+        "| `continuous` | `real-time` | 0 + 0 + 0 | 3 | 1,234 | 0 | 12.5 | 30.0 | 0.9 | unchanged, repaired |",
+        "| `continuous` | `micro-batch` | - | - | - | - | - | - | - | it did not start |",
     ]
 
 
