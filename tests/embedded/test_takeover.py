@@ -59,4 +59,4 @@ def test_a_mode_follows_another_by_a_handover(tmp_path: Path) -> None:
     assert (one["from"], one["to"], one["stop"], one["error"]) == ("continuous", "micro-batch", "handover", "")
     assert (one["lost"], one["unexpected"]) == (0, 0)
     assert one["how"].startswith("repaired: ")
-    assert 0 < one["seconds"]
+    assert one["seconds"] > 0
