@@ -41,6 +41,8 @@ class CheckpointFiles:
         self._jvm = jvm
         self._gateway = gateway
         self._conf = conf
+        # Py4J asks Java for each part of such a name, which then searches all jars: milliseconds each time.
+        self._make_path, self._streams = jvm.org.apache.hadoop.fs.Path, jvm.org.apache.commons.io.IOUtils
         self.location = location
         self._root = self._parse(location)
         self._fs = self._try(lambda: self._root.getFileSystem(conf))
@@ -49,7 +51,7 @@ class CheckpointFiles:
         from py4j.protocol import Py4JJavaError
 
         try:
-            return self._jvm.org.apache.hadoop.fs.Path(location)
+            return self._make_path(location)
         except Py4JJavaError as error:
             raise UsageError(
                 f"the checkpoint {location!r} is no path ({error.java_exception.getMessage()}): give one such as "
@@ -88,7 +90,7 @@ class CheckpointFiles:
 
         stream = self._try(lambda: self._fs.open(self._path(path)))
         try:
-            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            return bytes(self._streams.toByteArray(stream))
         except Py4JJavaError as error:
             if error.java_exception.getClass().getSimpleName() == "ChecksumException":
                 raise BrokenEntryError("it does not fit its checksum") from None
@@ -149,7 +151,7 @@ class CheckpointFiles:
             self._fs.setVerifyChecksum(True)
 
     def _path(self, path: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(self._root, path) if path else self._root
+        return self._make_path(self._root, path) if path else self._root
 
     @property
     def _is_checksummed(self) -> bool:

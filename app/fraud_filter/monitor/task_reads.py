@@ -42,6 +42,8 @@ class TaskReads:
     def __init__(self, spark: SparkSession, query: StreamingQuery) -> None:
         self._spark = spark
         self._query: Any = query
+        jvm: Any = spark._jvm
+        self._arrays = jvm.java.util.Arrays  # Py4J asks Java for each part of such a name, which then searches all jars
         self._batch: _Batch | None = None
         self._read: Offsets = {}
 
@@ -84,11 +86,8 @@ class TaskReads:
     def _told(self, batch: _Batch) -> Offsets:
         if batch.counts is None:
             batch.counts = _find_counts(batch)
-        jvm: Any = self._spark._jvm
         counts = (
-            json.loads(jvm.java.util.Arrays.toString(batch.counts))
-            if batch.counts is not None
-            else [0] * len(batch.starts)
+            json.loads(self._arrays.toString(batch.counts)) if batch.counts is not None else [0] * len(batch.starts)
         )
         told = zip(batch.partitions, batch.starts, counts, strict=True)
         return {partition: start + max(count, 0) for partition, start, count in told}
