@@ -17,6 +17,7 @@ from typing import Any, get_args
 
 import psutil
 import pytest
+from py4j.protocol import REFLECTION_COMMAND_NAME
 
 from dying_repairs import Careless, is_startable, open_as, require_completed_after_each_kill
 from fraud_filter.checkpoint.entries import BrokenEntryError
@@ -81,6 +82,25 @@ def test_a_written_file_is_read_back_and_its_checksum_is_right(tmp_path: Path, o
     (tmp_path / "offsets" / "3").write_bytes(b"sEcond")
     with pytest.raises(BrokenEntryError, match="checksum"):
         files.read("offsets/3")
+
+
+def test_a_look_into_it_searches_no_jars_for_a_class(
+    tmp_path: Path, spark: Any, opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A running filter looks twice a second, and its payments wait meanwhile."""
+    files = opened(tmp_path)
+    files.write("kept", b"it")
+    client, sent = spark.sparkContext._gateway._gateway_client, []
+    send = client.send_command
+
+    def note(command: str, *arguments: Any, **options: Any) -> Any:
+        sent.append(command)
+        return send(command, *arguments, **options)
+
+    monkeypatch.setattr(client, "send_command", note)
+    assert (files.exists("none"), files.read("kept")) == (False, b"it")
+    assert sent
+    assert not [command for command in sent if command.startswith(REFLECTION_COMMAND_NAME)]
 
 
 def test_a_repair_keeps_the_old_logs_and_a_second_one_does_nothing(checkpoint: Path, opened: Opener) -> None:

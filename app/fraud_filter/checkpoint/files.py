@@ -42,7 +42,7 @@ class CheckpointFiles:
         self._gateway = gateway
         self._conf = conf
         # Py4J asks Java for each part of such a name, which then searches all jars: milliseconds each time.
-        self._make_path, self._streams = jvm.org.apache.hadoop.fs.Path, jvm.org.apache.commons.io.IOUtils
+        self._make_path, self._read_all = jvm.org.apache.hadoop.fs.Path, jvm.org.apache.commons.io.IOUtils.toByteArray
         self.location = location
         self._root = self._parse(location)
         self._fs = self._try(lambda: self._root.getFileSystem(conf))
@@ -90,7 +90,7 @@ class CheckpointFiles:
 
         stream = self._try(lambda: self._fs.open(self._path(path)))
         try:
-            return bytes(self._streams.toByteArray(stream))
+            return bytes(self._read_all(stream))
         except Py4JJavaError as error:
             if error.java_exception.getClass().getSimpleName() == "ChecksumException":
                 raise BrokenEntryError("it does not fit its checksum") from None
