@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from faults import Decisions, Feed, metrics
+from faults import Decisions, Feed, events, metrics
 from fraud_filter.audit.gaps import read_recorded
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
@@ -18,6 +20,8 @@ _QUICK = {
     "stop_timeout_s": "15",
     "continuous_interval": "1 second",
 }
+#: On a busy machine a start of Spark takes a minute and more.
+_START_S = 240
 #: What `deploy` gives a filter itself.
 _OWN = ("FRAUD_MODE", "FRAUD_METRICS_PORT", "FRAUD_PROBE_PORT", "FRAUD_RULES")
 
@@ -129,3 +133,22 @@ def audit_change(stage: Stage, rules: Path) -> AuditResult:
     assert (result.lost, result.unexpected, result.unknown) == (0, 0, 0), result
     assert len(result.versions) == 2
     return result
+
+
+@contextmanager
+def standby_of(run: Run, **settings: str) -> Iterator[tuple[Child, int]]:
+    """A standby that is ready, and the port of its metrics."""
+    (port,) = free_ports(1)
+    program = run.stage.run(mode=run.mode, metrics_port=str(port), **{"standby_warm_up_s": "3", **settings})
+    program._argv.append("--standby")
+    program._env["SPARK_MASTER"] = run.program._env["SPARK_MASTER"]
+    with program:
+        wait_until(lambda: bool(events(program, "standby_ready")), "the standby is ready", program, _START_S)
+        yield program, port
+
+
+def settings_of(run: Run) -> dict[str, str]:
+    """What the program of `run` got, but for what is a process' own."""
+    prefix, own = "FRAUD_", ("MODE", "METRICS_PORT", "PROBE_PORT", "CHECKPOINT")
+    given = {name.removeprefix(prefix): value for name, value in run.program._env.items() if name.startswith(prefix)}
+    return {name.lower(): value for name, value in given.items() if name not in own and not name.endswith("_TOPIC")}

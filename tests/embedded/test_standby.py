@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 import psutil
 import pytest
 
 from faults import Decisions, events, java_of, kill_all, metrics
-from filter_under_load import Run
+from filter_under_load import Run, settings_of, standby_of
 from fraud_filter.audit.run import audit
-from lab.harness.processes import Child, free_ports
 from running import Stage, wait_until
 
 pytestmark = pytest.mark.timed
@@ -21,23 +19,12 @@ pytestmark = pytest.mark.timed
 _START_S = 240
 
 
-@contextmanager
-def standby_of(run: Run, **settings: str) -> Iterator[tuple[Child, int]]:
-    """A standby that is ready, and the port of its metrics."""
-    (port,) = free_ports(1)
-    program = run.stage.run(mode=run.mode, metrics_port=str(port), standby_warm_up_s="3", **settings)
-    program._argv.append("--standby")
-    with program:
-        wait_until(lambda: bool(events(program, "standby_ready")), "the standby is ready", program, _START_S)
-        yield program, port
-
-
 @pytest.mark.timeout(600)
 def test_a_standby_says_what_differs_and_goes_on_where_a_killed_filter_ended(stage: Stage) -> None:
     """In real-time mode `test_takeover` kills it, with the state of cards."""
     with Run(stage, "continuous") as run:
         run.await_fresh("the start", _START_S)
-        with standby_of(run, **{**_settings_of(run), "linger_ms": "1"}) as (standby, port):
+        with standby_of(run, **{**settings_of(run), "linger_ms": "1"}) as (standby, port):
             wait_until(lambda: bool(events(standby, "standby_differs")), "it has compared", standby)
             assert events(standby, "standby_differs")[0].endswith(" in=linger_ms")
             page = metrics(port)
@@ -58,13 +45,6 @@ def test_a_standby_says_what_differs_and_goes_on_where_a_killed_filter_ended(sta
         assert (result.lost, result.unexpected) == (0, 0), result
 
 
-def _settings_of(run: Run) -> dict[str, str]:
-    """What the program of `run` got, but for what is a process' own."""
-    prefix, own = "FRAUD_", ("MODE", "METRICS_PORT", "PROBE_PORT", "CHECKPOINT")
-    given = {name.removeprefix(prefix): value for name, value in run.program._env.items() if name.startswith(prefix)}
-    return {name.lower(): value for name, value in given.items() if name not in own and not name.endswith("_TOPIC")}
-
-
 def offsets(port: int) -> list[str]:
     """What a filter tells of the input's partitions."""
     return [name for name in metrics(port) if name.startswith(("fraud_filter_latest_offset", "fraud_filter_consumer"))]
@@ -78,7 +58,7 @@ def test_of_a_pair_the_one_whose_java_dies_becomes_the_standby_and_comes_back_wh
         run.program.start()
         run.await_fresh("the start", _START_S)
         assert not events(run.program, "taking_over")
-        with standby_of(run, **_settings_of(run)) as (standby, port):
+        with standby_of(run, **settings_of(run)) as (standby, port):
             java = java_of(standby).pid
             java_of(run.program).kill()
             wait_until(lambda: bool(events(standby, "taking_over")), "it takes over", standby, _START_S)
@@ -112,7 +92,7 @@ def test_a_frozen_filter_keeps_the_lock_so_that_two_never_work(stage: Stage, tim
     """On a local disk: nobody takes over from Python and Java that stand still, and thawed they go on alone."""
     with Run(stage, "continuous") as run:
         run.await_fresh("the start", _START_S)
-        with standby_of(run, **_settings_of(run)) as (standby, port):
+        with standby_of(run, **settings_of(run)) as (standby, port):
             for _ in range(2 * times):
                 family = [psutil.Process(run.program.pid), *psutil.Process(run.program.pid).children(recursive=True)]
                 for process in family:

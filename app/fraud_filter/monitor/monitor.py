@@ -139,8 +139,10 @@ class Monitor:
         inputs: Inputs,
         place: Place,
         alarm: Callable[[Verdict], None],
+        *,
+        gives_way: bool,
     ) -> None:
-        """Begins to watch a query that was just started over `inputs`, at `place`."""
+        """Begins to watch a query that was just started over `inputs`, at `place`; `gives_way` is `Watchdog`'s."""
         self.has_started = True
         settings, mode = self._settings, inputs.mode
         if not settings.monitoring:
@@ -154,6 +156,7 @@ class Monitor:
             commit_s=mode.commit_interval_s(settings),
             heartbeat_s=_HEARTBEAT_S if mode.late_commits else None,
             now=time.monotonic(),
+            gives_way=gives_way,
         )
         with self._lock:
             if self._newest and place.topic_id != self._topic_id:  # offsets of a former topic say nothing any more

@@ -16,8 +16,8 @@ from fraud_filter.monitor.pulse import Pulse
 #: Further patience before the first sign of progress of a query run: plans and code are compiled, all readers connect.
 WARM_UP_S = 30.0
 
-Remedy = Literal["stalled", "partitions-added", "slots-back", "topic-recreated"]
-Kind = Literal["", "java-silent", "no-progress", "no-commits", "slots-lacking", Remedy]
+Remedy = Literal["stalled", "partitions-added", "slots-lacking", "slots-back", "topic-recreated"]
+Kind = Literal["", "java-silent", "no-progress", "no-commits", Remedy]
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Watchdog:
         commit_s: float,
         heartbeat_s: float | None = None,
         now: float,
+        gives_way: bool = False,
     ) -> None:
         """`now` and all times are seconds of one clock.
 
@@ -60,6 +61,7 @@ class Watchdog:
             answer_s: how long Java may not answer; None: as `patience_s`.
             commit_s: how long a healthy query may show no sign.
             heartbeat_s: the same as soon as running tasks have told what they read, for a mode that always reads.
+            gives_way: a standby may wait, with executors of its own: a query that has lost some ends at once.
         """
         self._started_with = partitions
         self._mode = mode
@@ -74,6 +76,7 @@ class Watchdog:
         self._commits = _Silence()
         self._commit_s = commit_s
         self._commit_warm_up_s = WARM_UP_S
+        self._gives_way = gives_way
         self._lacked_slots = False
         #: Task slots that are held for good: one a partition of the input as it is now, or none.
         self.slots_needed = partitions if mode.holds_tasks else 0
@@ -126,7 +129,8 @@ class Watchdog:
             return Verdict(
                 f"the input has {partitions} partitions, the application has {slots} task slots: up to "
                 f"{partitions - slots} partitions are not read until there are more",
-                kind="slots-lacking",
+                "slots-lacking" if self._gives_way and slots < self._started_with else None,
+                "slots-lacking",
             )
         if partitions > self._started_with and not self._mode.reads_added:
             return Verdict(

@@ -114,7 +114,7 @@ class Attempt:
         """Starts the query and follows it; also after what Java outlives, for its own start is most of a restart.
 
         Returns:
-            Whose turn it is next in this Java: after a handover that of a standby, which waits as warm as it is.
+            Whose turn it is next in this Java: that of a standby, which waits as warm as it is.
         """
         life = self
         while started := life._start(java, spark, inputs, began):
@@ -122,7 +122,7 @@ class Attempt:
             try:
                 life._follow(java, spark, query, inputs, place)
             except RestartableError as error:
-                waits_again = self.standby if error is HANDED_OVER else None
+                waits_again = self._gives_way(error)
                 if not (waits_again or outlived_by_java(error)) or java.returncode is not None or java.overdue:
                     raise
                 self.again(error)
@@ -137,6 +137,10 @@ class Attempt:
                 life._end_query(java, query)
                 break
         return None
+
+    def _gives_way(self, error: RestartableError) -> Standby | None:
+        """The standby that the filter is from now on, where another one can go on in its place."""
+        return self.standby if error is HANDED_OVER or error.reason == "slots-lacking" else None
 
     def _recount(self) -> preflight.Inputs:
         try:
@@ -208,7 +212,7 @@ class Attempt:
         """Returns when somebody wishes to stop; once it watches, the main thread makes no call that could hang."""
         ending = Ending(query, self.settings, holds_tasks=inputs.mode.holds_tasks)
         with java.killed_after(self.settings.start_timeout_s), self.stop.hastened_by(java.kill):
-            self.monitor.watch(spark, query, inputs, place, ending.alarm)
+            self.monitor.watch(spark, query, inputs, place, ending.alarm, gives_way=self.standby is not None)
         if self.on_start:
             self.on_start(query)
         handover = HandingOver(spark, query, inputs.mode, place.files, ending.hand_over)

@@ -29,8 +29,8 @@ HANDED_OVER = RestartableError("handed-over", "another filter has asked to go on
 
 
 def outlived_by_java(error: Exception) -> bool:
-    """Whether the query alone must start again: executors were lost and replaced, or partitions added."""
-    return isinstance(error, RestartableError) and error.reason in ("partitions-added", "slots-back")
+    """Whether the query alone must start again: executors were lost, perhaps replaced by now, or partitions added."""
+    return isinstance(error, RestartableError) and error.reason in ("partitions-added", "slots-back", "slots-lacking")
 
 
 class Ending:

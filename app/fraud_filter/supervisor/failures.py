@@ -22,6 +22,7 @@ Reason = Literal[
     "checkpoint-away",  # the checkpoint's file system refused at a restart
     "lock-lost",  # of the checkpoint: Kafka's brokers had not heard of us in time
     "handed-over",  # another filter works now; this one, started as a standby, waits again
+    "slots-lacking",  # too few task slots: of a pair the other one, which has its own, goes on meanwhile
     "slots-back",  # too few task slots for some time, now enough
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)

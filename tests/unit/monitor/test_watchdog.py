@@ -22,7 +22,7 @@ def _executor(cores: int) -> Executor:
 class Scene:
     """A query over two partitions that is looked at each second."""
 
-    def __init__(self, *, mode: ModeName = "continuous", slots: int = 2) -> None:
+    def __init__(self, *, mode: ModeName = "continuous", slots: int = 2, gives_way: bool = False) -> None:
         long = mode == "real-time"
         self.dog = Watchdog(
             partitions=2,
@@ -31,6 +31,7 @@ class Scene:
             commit_s=300 if long else 0,
             heartbeat_s=10 if long else None,
             now=0,
+            gives_way=gives_way,
         )
         self.now = 0.0
         self.slots = slots
@@ -157,6 +158,18 @@ def test_too_few_slots_are_told_with_numbers_and_end_in_a_restart_when_there_are
     assert scene.look().remedy is None
     scene.slots = 2
     assert scene.look().remedy == "slots-back"
+
+
+def test_one_of_a_pair_ends_for_slots_that_it_lost_and_not_for_those_that_it_never_had() -> None:
+    scene = Scene(gives_way=True)
+    scene.look()
+    scene.slots = 1
+    assert scene.look().remedy == "slots-lacking"
+    scene = Scene(gives_way=True)
+    scene.look()
+    scene.latest = {0: 10, 1: 10, 2: 0}
+    verdict = scene.look()
+    assert (verdict.kind, verdict.remedy) == ("slots-lacking", None)
 
 
 def test_added_partitions_want_a_restart_in_real_time_mode_once_there_are_slots_for_them() -> None:
