@@ -114,7 +114,7 @@ class Attempt:
         """Starts the query and follows it; also after what Java outlives, for its own start is most of a restart.
 
         Returns:
-            Whose turn it is next in this Java: that of a standby, which waits as warm as it is.
+            Whose turn it is next in this Java: that of a standby, which is warm after a handover.
         """
         life = self
         while started := life._start(java, spark, inputs, began):
@@ -128,7 +128,7 @@ class Attempt:
                 self.again(error)
                 life = replace(self, first=False)
                 if waits_again:
-                    waits_again.queue_again(is_warm=True)
+                    waits_again.queue_again(is_warm=error is HANDED_OVER)  # else its executors are new ones
                     return life
                 began = time.monotonic()
                 self.monitor.set_state("starting")
