@@ -42,6 +42,8 @@ _log = logging.getLogger(__name__)
 _END_FAILED_S = 5.0
 #: After a handover: who asked takes the lock before we want it again, and the processor time that a start needs.
 _AFTER_YOU_S = 3.0
+#: And after it gave way: so many looks of a standby that waits, before we want the lock again.
+_AFTER_LOOKS = 4
 #: Spark's own end after the query's; nothing is at stake any more.
 _END_S = 8.0
 
@@ -129,6 +131,8 @@ class Attempt:
                 life = replace(self, first=False)
                 if waits_again:
                     waits_again.queue_again(is_warm=error is HANDED_OVER)  # else its executors are new ones
+                    if error is not HANDED_OVER:
+                        self.stop.event.wait(self.lock.look_s * _AFTER_LOOKS)
                     return life
                 began = time.monotonic()
                 self.monitor.set_state("starting")
