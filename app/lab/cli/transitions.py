@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import click
 
@@ -66,11 +67,13 @@ def command(
     from fraud_filter.schema import load_schema
     from fraud_filter.text.outputs import read_items
     from fraud_filter.text.tables import write_between
-    from lab.transitions.result import FIELDS, markdown_table, result_table, write_transitions
-    from lab.transitions.route import order_changes, parse_changes, parse_stops
+    from lab.bench.names import parse_names
+    from lab.transitions.result import FIELDS, StopKind, markdown_table, result_table, write_transitions
+    from lab.transitions.route import order_changes, parse_changes
     from lab.transitions.stage import run_on_stage
 
-    changes, stops = order_changes(parse_changes(only)), parse_stops(stop)
+    changes, known = order_changes(parse_changes(only)), get_args(StopKind)
+    stops: list[StopKind] = list(parse_names(stop, known, "--stop", "a way to end") or known)
     if load_rules(settings.rules, load_schema(settings.payment_schema)).features:
         raise refused(
             "rules", settings.rules, "has features, whose state only real-time mode has: no other mode can follow it",

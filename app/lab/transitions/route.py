@@ -8,7 +8,6 @@ from typing import cast, get_args
 
 from fraud_filter.config import ModeName
 from fraud_filter.errors import UsageError
-from lab.transitions.result import StopKind
 
 Change = tuple[ModeName, ModeName]
 
@@ -32,19 +31,6 @@ def parse_changes(text: str) -> list[Change]:
             )
         changes.append((cast(ModeName, old), cast(ModeName, new)))
     return list(dict.fromkeys(changes))
-
-
-def parse_stops(text: str) -> list[StopKind]:
-    """The ways to end in a list such as "clean,kill".
-
-    Raises:
-        UsageError: one of them is none.
-    """
-    known: tuple[StopKind, ...] = get_args(StopKind)
-    for word in text.split(","):
-        if word not in known:
-            raise UsageError(f"argument --stop: {word!r} is not accepted: give {', '.join(known)}, separated by commas")
-    return [kind for kind in known if kind in text.split(",")]
 
 
 def order_changes(changes: Sequence[Change]) -> list[Change]:

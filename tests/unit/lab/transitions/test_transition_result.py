@@ -17,7 +17,7 @@ from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
 from lab.harness.outcome import Audited
 from lab.transitions.result import Transition, markdown_table, result_table, write_transitions
-from lab.transitions.route import order_changes, parse_changes, parse_stops
+from lab.transitions.route import order_changes, parse_changes
 
 DONE = Transition("continuous", "real-time", "clean", "unchanged", Audited(0, 3, 0), 12.5)
 
@@ -42,9 +42,9 @@ def test_what_is_no_change_is_refused(text: str) -> None:
 
 
 def test_ways_to_stop_are_told_by_name() -> None:
-    assert parse_stops("handover,clean") == ["clean", "handover"]
-    with pytest.raises(UsageError, match="argument --stop: 'both' is not accepted: give clean, kill, handover"):
-        parse_stops("clean,both")
+    done = CliRunner().invoke(cli, ["transitions", "--stop", "clean,both"], standalone_mode=False)
+    assert isinstance(done.exception, UsageError)
+    assert "argument --stop: 'both' is not a way to end: choose from clean, kill, handover" in str(done.exception)
 
 
 @pytest.mark.parametrize(
