@@ -134,7 +134,8 @@ def test_all_of_a_machine_that_stands_still_has_lost_it_when_it_goes_on(start: S
     await_held(second)
     went_on = time.time_ns()
     for process in reversed(family):
-        process.resume()
+        with suppress(psutil.NoSuchProcess):  # what goes on first ends the rest
+            process.resume()
     assert first.wait(20) == 0
     late = [when - went_on for when, name in work(tmp_path) if name == "first" and when > went_on]
     print(f"measured work after a standstill: {max(late, default=0) / 1e6:.0f} ms")  # noqa: T201

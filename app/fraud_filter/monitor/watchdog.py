@@ -78,6 +78,8 @@ class Watchdog:
         self._commit_warm_up_s = WARM_UP_S
         self._gives_way = gives_way
         self._lacked_slots = False
+        #: Names of the executors that the query began with; empty before the first look at them.
+        self._executors: frozenset[str] = frozenset()
         #: Task slots that are held for good: one a partition of the input as it is now, or none.
         self.slots_needed = partitions if mode.holds_tasks else 0
 
@@ -96,7 +98,7 @@ class Watchdog:
             return stall
         if self._mode.holds_tasks and pulse is not None and latest is not None:
             self.slots_needed = partitions or len(latest) or self._started_with
-            return self._slots(self.slots_needed, pulse.slots)
+            return self._slots(self.slots_needed, pulse)
         return Verdict()
 
     def _stall(self, now: float, committed: Offsets, latest: Offsets | None, pulse: Pulse | None) -> Verdict:
@@ -123,25 +125,39 @@ class Watchdog:
             return Verdict(trouble, "stalled", "no-commits")
         return Verdict()
 
-    def _slots(self, partitions: int, slots: int) -> Verdict:
+    def _slots(self, partitions: int, pulse: Pulse) -> Verdict:
+        slots = pulse.slots
+        lost = self._lost_slots(pulse)
+        remedy: Remedy | None = "slots-lacking" if self._gives_way and lost else None
         if slots < partitions:
             self._lacked_slots = True
             return Verdict(
                 f"the input has {partitions} partitions, the application has {slots} task slots: up to "
                 f"{partitions - slots} partitions are not read until there are more",
-                "slots-lacking" if self._gives_way and slots < self._started_with else None,
+                remedy,
                 "slots-lacking",
             )
+        if remedy:
+            return Verdict("executors of the query were lost, and replaced since the last look", remedy, remedy)
         if partitions > self._started_with and not self._mode.reads_added:
             return Verdict(
                 f"the input has {partitions} partitions, the query started with {self._started_with}",
                 "partitions-added",
                 "partitions-added",
             )
-        if self._lacked_slots:
+        if self._lacked_slots or lost:
             trouble = f"{slots} task slots are there again for {partitions} partitions"
             return Verdict(trouble, "slots-back", "slots-back")
         return Verdict()
+
+    def _lost_slots(self, pulse: Pulse) -> bool:
+        """Whether too few executors are left of those that the query began with: some of its tasks are gone then.
+
+        A lost one may be replaced between two looks.
+        """
+        self._executors = self._executors or frozenset(executor.name for executor in pulse.executors)
+        kept = sum(executor.cores for executor in pulse.executors if executor.name in self._executors)
+        return kept < self._started_with
 
 
 class _Silence:

@@ -15,8 +15,8 @@ from fraud_filter.spark.executors import Executor
 PATIENCE_S = 60
 
 
-def _executor(cores: int) -> Executor:
-    return Executor("0", cores, active_tasks=0, completed_tasks=0, failed_tasks=0, gc_s=0, peak_bytes={})
+def _executor(cores: int, name: str = "0") -> Executor:
+    return Executor(name, cores, active_tasks=0, completed_tasks=0, failed_tasks=0, gc_s=0, peak_bytes={})
 
 
 class Scene:
@@ -35,6 +35,7 @@ class Scene:
         )
         self.now = 0.0
         self.slots = slots
+        self.executor = "0"
         self.committed = {0: 10, 1: 10}
         self.latest: dict[int, int] | None = {0: 10, 1: 10}
         self.work: Hashable = ()
@@ -53,7 +54,7 @@ class Scene:
             if work:
                 self.work = self.now
             if self.answers:
-                self._pulse = Pulse(self.now, (_executor(self.slots),), self.work)
+                self._pulse = Pulse(self.now, (_executor(self.slots, self.executor),), self.work)
             verdict = self.dog.look(self.now, self.committed, self.latest, self._pulse)
             if verdict.trouble:
                 break
@@ -158,6 +159,21 @@ def test_too_few_slots_are_told_with_numbers_and_end_in_a_restart_when_there_are
     assert scene.look().remedy is None
     scene.slots = 2
     assert scene.look().remedy == "slots-back"
+
+
+def test_an_executor_that_is_replaced_between_two_looks_is_seen() -> None:
+    """Spark may have failed the query by then: told as that, it would cost Java's start too."""
+    for gives_way, remedy in ((False, "slots-back"), (True, "slots-lacking")):
+        scene = Scene(gives_way=gives_way)
+        assert scene.look(5) == Verdict()
+        scene.executor = "1"
+        assert scene.look().remedy == remedy
+
+
+def test_an_executor_beyond_those_that_hold_tasks_may_go() -> None:
+    dog = Watchdog(partitions=2, mode=MODES["real-time"], patience_s=60, commit_s=300, now=0)
+    for executors in ((_executor(2, "0"), _executor(1, "1")), (_executor(2, "0"),)):
+        assert dog.look(1.0, {0: 1, 1: 1}, {0: 1, 1: 1}, Pulse(1.0, executors, ())) == Verdict()
 
 
 def test_one_of_a_pair_ends_for_slots_that_it_lost_and_not_for_those_that_it_never_had() -> None:
