@@ -124,14 +124,10 @@ def command(
 
 
 def _kinds(text: str, *, stack: bool) -> list[What]:
+    from lab.bench.names import parse_names
     from lab.takeover.compose import KINDS
     from lab.takeover.result import What
 
-    known = KINDS if stack else get_args(What)
-    for kind in text.split(","):
-        if kind not in known:
-            where = " with --stack" if stack else ""
-            raise UsageError(
-                f"argument --what: {kind!r} is not accepted{where}: give {', '.join(known)}, separated by commas"
-            )
-    return [kind for kind in known if kind in text.split(",")]
+    known: tuple[What, ...] = KINDS if stack else get_args(What)
+    named = parse_names(text, known, "--what", "a kind with --stack" if stack else "a kind")
+    return [kind for kind in known if kind in named] or list(known)

@@ -1,27 +1,16 @@
-"""The audit's books, its range of offsets, its arguments and its report, without a broker."""
+"""The audit's books, without a broker."""
 
 from __future__ import annotations
 
-import io
-import json
 import tempfile
 import tracemalloc
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
-from rich.console import Console
 
-from fraud_filter.audit.gaps import Gap, find_missing
 from fraud_filter.audit.ledger import FLAGGED, PASSED, REJECTED, Finding, Ledger
-from fraud_filter.audit.report import print_audit
-from fraud_filter.audit.result import AuditResult
-from fraud_filter.audit.run import _range
 from fraud_filter.audit.spill import Spill
-from fraud_filter.cli.audit import command
-from fraud_filter.config import load
-from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.errors import FraudFilterError
 from fraud_filter.oracle import Decision
 from fraud_filter.query.source_headers import Source
 from fraud_filter.schema import Field, PaymentSchema
@@ -276,148 +265,3 @@ def test_the_range_ends_outside_and_at_unknown_partitions(ledger: Books) -> None
     assert [ledger.covers(source(offset)) for offset in (9, 10, 15, 16)] == [False, True, True, False]
     assert not ledger.covers(source(10, partition=1))
     assert not ledger.covers(source(10, partition=-1))
-
-
-BOUNDS = {0: (5, 20), 1: (0, 0)}
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "expected"),
-    [
-        ({}, {}, ({0: 5, 1: 0}, {0: 20, 1: 0})),
-        ({0: 7}, {0: 9}, ({0: 7, 1: 0}, {0: 9, 1: 0})),
-        ({0: 1}, {}, ({0: 5, 1: 0}, {0: 20, 1: 0})),
-        ({0: 1}, {0: 3}, ({0: 3, 1: 0}, {0: 3, 1: 0})),
-        ({}, {0: 3}, ({0: 3, 1: 0}, {0: 3, 1: 0})),
-        ({0: 20}, {}, ({0: 20, 1: 0}, {0: 20, 1: 0})),
-    ],
-)
-def test_the_range_is_what_is_retained_of_what_is_wanted(
-    start: dict[int, int], end: dict[int, int], expected: tuple[dict[int, int], dict[int, int]]
-) -> None:
-    assert _range(load(), BOUNDS, start, end) == expected
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "message"),
-    [
-        ({2: 0}, {}, "has no partition 2; it has 0, 1"),
-        ({}, {0: 21}, "partition 0: offsets 5 to 21 can't be audited"),
-        ({0: 9}, {0: 8}, "partition 0: offsets 9 to 8 can't be audited"),
-        ({0: 21}, {}, "where the topic ends"),
-    ],
-)
-def test_a_range_outside_the_topic_is_a_usage_error(start: dict[int, int], end: dict[int, int], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        _range(load(), BOUNDS, start, end)
-
-
-@pytest.mark.parametrize("text", ["x", "[1]", "3", '{"a": 1}', '{"0": -1}', '{"0": "5"}', '{"0": 1.5}', '{"0": true}'])
-@pytest.mark.parametrize("argument", ["--from", "--to"])
-def test_offsets_that_are_none_are_a_usage_error(argument: str, text: str) -> None:
-    result = CliRunner().invoke(command, [argument, text])
-    assert isinstance(result.exception, UsageError)
-    assert f"argument {argument}: {text!r} is not accepted" in str(result.exception)
-
-
-def test_an_unreachable_broker_is_a_usage_error() -> None:
-    arguments = ["--kafka-bootstrap-servers", "127.0.0.1:1", "--kafka-timeout-s", "1"]
-    result = CliRunner().invoke(command, arguments)
-    assert isinstance(result.exception, UsageError)
-    assert "no Kafka broker answered at '127.0.0.1:1'" in str(result.exception)
-
-
-def _result(**changes: Any) -> AuditResult:
-    plain: dict[str, Any] = {
-        "start": {0: 0}, "end": {0: 5}, "payments": 5, "expected": 2, "written": 2, "lost": 0, "undecided": 0,
-        "duplicated": 0, "unexpected": 0, "rejected": 1, "rejected_expected": 1,
-        "reject_reasons": {"malformed-json": 1}, "examples": {"lost": (), "duplicated": (), "unexpected": ()},
-        "took_s": 0.1,
-    }  # fmt: skip
-    return AuditResult(**(plain | changes))
-
-
-def _printed(result: AuditResult) -> str:
-    console = Console(file=io.StringIO(), width=100)
-    print_audit(result, load(), console)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
-
-
-def test_the_verdict() -> None:
-    assert _result().ok
-    assert _result(duplicated=7).ok
-    assert not _result(lost=1).ok
-    assert not _result(unexpected=1).ok
-    assert not _result(gaps=(Gap(0, 3, 7),)).ok
-
-
-def test_what_was_removed_before_it_was_decided_is_told_by_its_offsets() -> None:
-    text = _printed(_result(gaps=(Gap(0, 3, 7), Gap(1, 0, 2000))))
-    assert "removed: partition 0 offsets 3 to 6 (4 payments)" in text
-    assert "2,004" in text
-    assert _result(gaps=(Gap(0, 3, 7),)).to_dict()["gaps"] == [{"partition": 0, "start": 3, "end": 7}]
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "first", "missing"),
-    [
-        ({}, {}, {0: 5}, []),
-        ({0: 5}, {}, {0: 5}, []),
-        ({0: 2}, {}, {0: 5}, [Gap(0, 2, 5)]),
-        ({0: 2}, {0: 4}, {0: 4}, [Gap(0, 2, 4)]),
-        ({}, {0: 4}, {0: 4}, [Gap(0, 0, 4)]),
-        ({}, {0: 0}, {0: 0}, []),
-        ({0: 4}, {0: 4}, {0: 4}, []),
-        ({1: 0}, {0: 9, 1: 9}, {0: 5, 1: 3}, [Gap(1, 0, 3)]),
-    ],
-)
-def test_what_was_asked_for_and_is_not_retained_is_missing(
-    start: dict[int, int], end: dict[int, int], first: dict[int, int], missing: list[Gap]
-) -> None:
-    assert find_missing(start, end, first) == tuple(missing)
-
-
-def test_what_was_not_audited_is_told() -> None:
-    assert _result().complete
-    assert not _result(payments=0).complete
-    result = _result(missing=(Gap(0, 3, 7),))
-    assert (result.ok, result.complete) == (True, False)
-    text = _printed(result)
-    assert "not audited, no longer retained: partition 0 offsets 3 to 6 (4 payments)" in text
-    assert "--allow-gap takes that" in text
-    assert "nothing lost" not in text
-    figures = result.to_dict()
-    assert (figures["complete"], figures["missing"]) == (False, [{"partition": 0, "start": 3, "end": 7}])
-
-
-def test_the_report_shows_counts_examples_and_verdict() -> None:
-    assert "nothing lost, nothing unexpected" in _printed(_result())
-    text = _printed(_result(lost=1234, examples={"lost": (Finding(0, 3, "should be flagged by [x]"),)}))
-    assert "1,234" in text
-    assert "lost: partition 0, offset 3: should be flagged by [x]" in text
-    assert "the output is not what it should be" in text
-    assert "still to decide" not in text
-
-
-def test_a_filter_that_may_lag_is_told_from_a_loss() -> None:
-    text = " ".join(_printed(_result(lost=1234, undecided=1200)).split())
-    assert "1,200 of the 1,234 lost come after the last decision of their partition" in text
-
-
-def test_nothing_to_audit_is_said() -> None:
-    text = _printed(_result(payments=0, end={0: 0}, expected=0, written=0, rejected=0, rejected_expected=0))
-    assert text.splitlines() == [
-        "Nothing to audit: payments holds no record at offsets 0: 0 to 0.",
-        "not audited as asked, for there is nothing; --allow-gap takes that (0.1 s)",
-    ]
-    assert "records that should not be there" in _printed(_result(payments=0, unexpected=1))
-
-
-def test_the_result_is_plain_json(tmp_path: Path) -> None:
-    file = tmp_path / "audit.json"
-    file.write_text(json.dumps(_result(examples={"lost": (Finding(0, 3, "r"),)}).to_dict()), encoding="utf-8")
-    read = json.loads(file.read_text(encoding="utf-8"))
-    assert read["ok"] is True
-    assert read["examples"]["lost"] == [{"partition": 0, "offset": 3, "reason": "r"}]
-    assert read["end"] == {"0": 5}
