@@ -28,7 +28,8 @@ from fraud_filter.checkpoint.repair import STATE, repair
 from fraud_filter.checkpoint.report import inspect_checkpoint
 from fraud_filter.config import ModeName, load
 from fraud_filter.errors import UsageError
-from fraud_filter.lock.lock import NAME, checkpoint_lock
+from fraud_filter.lock.checkpoint_lock import checkpoint_lock
+from fraud_filter.lock.local_lock import NAME
 from running import until
 
 RECORDED = Path(__file__).parents[1] / "data" / "checkpoints"

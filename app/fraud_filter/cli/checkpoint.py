@@ -80,7 +80,8 @@ def repair(path: str, mode: str, unlocked: bool, settings: Settings) -> None:
     from fraud_filter.checkpoint.java import open_checkpoint
     from fraud_filter.checkpoint.plan import UnrepairableError
     from fraud_filter.checkpoint.repair import repair as carry_out
-    from fraud_filter.lock.lock import Lock, checkpoint_lock
+    from fraud_filter.lock.checkpoint_lock import checkpoint_lock
+    from fraud_filter.lock.lock import Lock
 
     settings = settings.model_copy(update={"checkpoint": path})
     directory = settings.checkpoint_directory

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fraud_filter.checkpoint.progress import Offsets
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_OK
-from fraud_filter.lock.lock import checkpoint_lock
+from fraud_filter.lock.checkpoint_lock import checkpoint_lock
 from fraud_filter.monitor.monitor import Monitor
 from fraud_filter.query import preflight, starting_offsets
 from fraud_filter.rules.version import ruling_of

@@ -11,8 +11,10 @@ import pytest
 
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
+from fraud_filter.lock.checkpoint_lock import checkpoint_lock
 from fraud_filter.lock.group_lock import group_of
-from fraud_filter.lock.lock import NAME, LocalLock, Lock, checkpoint_lock
+from fraud_filter.lock.local_lock import NAME, LocalLock
+from fraud_filter.lock.lock import Lock
 
 
 @pytest.mark.parametrize(
