@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from fraud_filter.supervisor.signals import Stop
 
 _POLL_S = 0.2
-#: How long a failed query of long tasks waits for the word that executors are back: the watchdog looks each second.
-_REMEDY_S = 2.5
+#: How long a failed query of long tasks waits for the word that executors are back: Java is asked each second, and the
+#: watchdog looks each second at what it said; on a busy machine either takes longer.
+_REMEDY_S = 4.0
 
 
 #: Ends a query that hands over.
