@@ -130,8 +130,9 @@ class Attempt:
                 self.again(error)
                 life = replace(self, first=False)
                 if waits_again:
-                    waits_again.queue_again(is_warm=error is HANDED_OVER)  # else its executors are new ones
-                    if error is not HANDED_OVER:
+                    is_warm = error is HANDED_OVER  # else its executors are new ones
+                    waits_again.queue_again(is_warm=is_warm)
+                    if not is_warm:
                         self.stop.event.wait(self.lock.look_s * _AFTER_LOOKS)
                     return life
                 began = time.monotonic()

@@ -124,10 +124,9 @@ def command(
 
 
 def _kinds(text: str, *, stack: bool) -> list[What]:
-    from lab.bench.names import parse_names
+    from lab.bench.names import parse_kinds
     from lab.takeover.compose import KINDS
     from lab.takeover.result import What
 
     known: tuple[What, ...] = KINDS if stack else get_args(What)
-    named = parse_names(text, known, "--what", "a kind with --stack" if stack else "a kind")
-    return [kind for kind in known if kind in named] or list(known)
+    return parse_kinds(text, known, "--what", "a kind with --stack" if stack else "a kind")

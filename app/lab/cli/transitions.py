@@ -67,13 +67,14 @@ def command(
     from fraud_filter.schema import load_schema
     from fraud_filter.text.outputs import read_items
     from fraud_filter.text.tables import write_between
-    from lab.bench.names import parse_names
+    from lab.bench.names import parse_kinds
     from lab.transitions.result import FIELDS, StopKind, markdown_table, result_table, write_transitions
     from lab.transitions.route import order_changes, parse_changes
     from lab.transitions.stage import run_on_stage
 
-    changes, known = order_changes(parse_changes(only)), get_args(StopKind)
-    stops: list[StopKind] = list(parse_names(stop, known, "--stop", "a way to end") or known)
+    changes = order_changes(parse_changes(only))
+    known: tuple[StopKind, ...] = get_args(StopKind)
+    stops = parse_kinds(stop, known, "--stop", "a way to end")
     if load_rules(settings.rules, load_schema(settings.payment_schema)).features:
         raise refused(
             "rules", settings.rules, "has features, whose state only real-time mode has: no other mode can follow it",

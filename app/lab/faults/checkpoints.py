@@ -13,6 +13,8 @@ _VOLUME = "/var/lib/fraud-filter"
 _LOGS = f"{_VOLUME}/checkpoint"
 #: Appends until nothing more fits, with smaller pieces at the end.
 _FILL = f"for size in 1M 4k 1; do dd if=/dev/zero bs=$size >>{_VOLUME}/filler 2>/dev/null; done; df {_VOLUME} | tail -1"
+#: How often: Spark removes files meanwhile, and what that frees is filled, too.
+_REFILL_S = 0.5
 _EMPTY = f"rm -f {_VOLUME}/filler"
 #: The newest entry of a log; fails when it is empty.
 _NEWEST = f'cd {_LOGS}/$1 && newest=$(ls | grep -E "^[0-9]+$" | sort -n | tail -1) && [ -n "$newest" ]'
@@ -29,7 +31,7 @@ def fill_disk(stage: ComposeStack) -> Effect:
     try:
         while time.monotonic() < until:
             stage.execute(KEEPER, _FILL)
-            time.sleep(0.5)
+            time.sleep(_REFILL_S)
     finally:
         stage.execute(KEEPER, _EMPTY)
     return Effect()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from click.testing import CliRunner
@@ -15,8 +16,9 @@ from rich.console import Console
 from fraud_filter.cli.main import cli
 from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
+from lab.bench.names import parse_kinds
 from lab.harness.outcome import Audited
-from lab.transitions.result import Transition, markdown_table, result_table, write_transitions
+from lab.transitions.result import StopKind, Transition, markdown_table, result_table, write_transitions
 from lab.transitions.route import order_changes, parse_changes
 
 DONE = Transition("continuous", "real-time", "clean", "unchanged", Audited(0, 3, 0), 12.5)
@@ -42,6 +44,10 @@ def test_what_is_no_change_is_refused(text: str) -> None:
 
 
 def test_ways_to_stop_are_told_by_name() -> None:
+    kinds: tuple[StopKind, ...] = get_args(StopKind)
+    assert parse_kinds("handover,clean", kinds, "--stop", "a way to end") == ["clean", "handover"]
+    with pytest.raises(UsageError, match="argument --stop: '' names none: choose from clean, kill, handover"):
+        parse_kinds("", kinds, "--stop", "a way to end")
     done = CliRunner().invoke(cli, ["transitions", "--stop", "clean,both"], standalone_mode=False)
     assert isinstance(done.exception, UsageError)
     assert "argument --stop: 'both' is not a way to end: choose from clean, kill, handover" in str(done.exception)
