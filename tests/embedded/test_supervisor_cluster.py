@@ -27,7 +27,6 @@ LOCAL = {
 CONF = {
     "spark.cores.max": "2",
     "spark.executor.memory": "512m",
-    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "15s",  # instead of 30: a start without a worker waits so long
 }
 

@@ -1,7 +1,8 @@
 """An archive of Spark's classes, loaded and verified once (class data sharing, JEP 350), so that Java starts faster.
 
 Loading more than 10,000 classes is most of what a start of Spark costs, and a start is most of what a restart of the
-query takes. The archive is made by a small query that runs for a few seconds. Java itself checks that it fits the Java
+query takes. The archive is made by a small query that runs for a few seconds. Classes that the filter needs and this
+query does not, such as those of Kafka's clients, are loaded by name. Java itself checks that the archive fits the Java
 and the jars in use, and does without where it does not. Knows nothing of the filter: the images' build runs this too.
 """
 
@@ -14,7 +15,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,15 @@ _COLUMNS = (
     "array(struct('offset' as key, cast(cast(value as string) as binary) as value)) as headers",
 )
 _DECISION = "payment.amount > 10 and payment.country in ('DE', 'FR') and hour(payment.at) < 24"
+#: What the query does not reach, for want of a broker and a cluster: packages, by the jars that have them.
+_BY_NAME = {
+    "kafka-clients-*.jar": ("org/apache/kafka/clients/", "org/apache/kafka/common/", "org/apache/kafka/shaded/"),
+    "spark-sql-kafka-*.jar": ("org/apache/spark/",),
+    "spark-token-provider-kafka-*.jar": ("org/apache/spark/",),
+    "commons-pool2-*.jar": ("org/apache/commons/pool2/",),
+    "spark-network-*.jar": ("org/apache/spark/network/",),
+    "spark-core_*.jar": tuple(f"org/apache/spark/{package}/" for package in ("executor", "rpc", "scheduler")),
+}
 _RUN_S = 3
 _MAKE_TIMEOUT_S = 300
 #: In a Java's file `release`.
@@ -93,7 +105,7 @@ def make(path: Path) -> None:
 
     aside = path.with_suffix(f".{os.getpid()}")
     conf = SparkConf().setMaster("local[2]").setAppName("class-archive")
-    conf.set("spark.ui.enabled", "false").set("spark.ui.showConsoleProgress", "false")
+    conf.set("spark.ui.port", "0").set("spark.ui.showConsoleProgress", "false")
     conf.set("spark.driver.extraJavaOptions", f"-XX:ArchiveClassesAtExit={aside} {_QUIET}")
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     gateway = launch_gateway(conf)  # type: ignore[no-untyped-call]
@@ -101,6 +113,7 @@ def make(path: Path) -> None:
     try:
         for trigger in ({"processingTime": "0 seconds"}, {"continuous": "1 second"}):
             _run(spark, trigger)
+        _load(spark)
     finally:
         spark.stop()
         gateway.shutdown()
@@ -120,6 +133,32 @@ def _run(spark: Any, trigger: dict[str, str]) -> None:
     query.stop()
 
 
+def _load(spark: Any) -> None:
+    """Loads the classes that are archived by name, and initializes none of them."""
+    from py4j.protocol import Py4JJavaError
+
+    java = spark._jvm.java.lang
+    loader = java.Thread.currentThread().getContextClassLoader()
+    for name in _names():
+        with suppress(Py4JJavaError):  # it builds upon a library that is not here, so nobody loads it
+            java.Class.forName(name, False, loader)
+
+
+def _names() -> Iterator[str]:
+    for jars, packages in _BY_NAME.items():
+        for jar in (_spark() / "jars").glob(jars):
+            with zipfile.ZipFile(jar) as entries:
+                for entry in entries.namelist():
+                    if entry.startswith(packages) and entry.endswith(".class"):
+                        yield entry.removesuffix(".class").replace("/", ".")
+
+
+def _spark() -> Path:
+    import pyspark
+
+    return Path(pyspark.__file__).parent
+
+
 def _path(java_home: Path) -> Path | None:
     """Named after the Java, so that another one gets another; None for a Java that would not take it.
 
@@ -132,10 +171,8 @@ def _path(java_home: Path) -> Path | None:
         return None
     if _TAKES_IT not in release:
         return None
-    import pyspark
-
     digest = hashlib.sha256(release + Path(__file__).read_bytes()).hexdigest()
-    return Path(pyspark.__file__).parent / f"classes-{digest[:12]}.jsa"
+    return _spark() / f"classes-{digest[:12]}.jsa"
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ from __future__ import annotations
 import shutil
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 
 #: Jars of what is not used here, by what it is.
@@ -33,6 +34,16 @@ _NATIVE = ("lz4-java-*", "rocksdbjni-*", "snappy-java-*", "zstd-jni-*")
 _LIBRARIES = (".a", ".dll", ".dylib", ".jnilib", ".so")
 #: How they name our platforms, by the name that the kernel has for the processor.
 _OURS = {"x86_64": ("amd64", "linux64.", "Linux/x86_64/"), "aarch64": ("aarch64",)}
+_SIGNATURES = ("META-INF/*.SF", "META-INF/*.RSA", "META-INF/*.DSA")
+#: Entries of jars that only make each start slower, by the jar.
+_SLOW = {
+    # Java checks a signed jar as it reads it, and takes no class of it into an archive (`class_archive`).
+    "commons-compiler-*": _SIGNATURES,
+    "janino-*": _SIGNATURES,
+    # Each session would make ML's functions known, by Scala's reflection, which takes seconds. `model.scoring` does it
+    # where there is a model.
+    "spark-mllib_*": ("META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider",),
+}
 
 
 def slim(package: Path, machine: str) -> int:
@@ -48,14 +59,21 @@ def slim(package: Path, machine: str) -> int:
     for jar in sorted((package / "jars").glob("*.jar")):
         if is_unneeded(jar.name) or _is_foreign_netty(jar.name, machine):
             jar.unlink()
-        elif any(fnmatch(jar.name, pattern) for pattern in _NATIVE):
-            _strip(jar, machine)
+        elif _matches(jar.name, _NATIVE):
+            _strip(jar, lambda entry: entry.endswith(_LIBRARIES) and not _is_ours(entry, machine))
+        for pattern, entries in _SLOW.items():
+            if fnmatch(jar.name, pattern):
+                _strip(jar, partial(_matches, patterns=entries))
     return before - _size(package)
 
 
 def is_unneeded(jar: str) -> bool:
     """Whether the jar of this file name is one of those that are not used here."""
-    return any(fnmatch(jar, pattern) for patterns in UNNEEDED.values() for pattern in patterns)
+    return any(_matches(jar, patterns) for patterns in UNNEEDED.values())
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch(name, pattern) for pattern in patterns)
 
 
 def _is_foreign_netty(jar: str, machine: str) -> bool:
@@ -65,12 +83,12 @@ def _is_foreign_netty(jar: str, machine: str) -> bool:
     return jar.startswith("netty-") and is_native and f"-linux-{netty}." not in jar
 
 
-def _strip(jar: Path, machine: str) -> None:
-    """Leaves out of a jar the native code of other platforms. Java reads the jar as before."""
+def _strip(jar: Path, is_unneeded: Callable[[str], bool]) -> None:
+    """Leaves entries out of a jar, such as the native code of other platforms. Java reads the jar as before."""
     slimmer = jar.with_suffix(".slim")
     with zipfile.ZipFile(jar) as full, zipfile.ZipFile(slimmer, "w", zipfile.ZIP_DEFLATED) as slimmed:
         for entry in full.infolist():
-            if not entry.filename.endswith(_LIBRARIES) or _is_ours(entry.filename, machine):
+            if not is_unneeded(entry.filename):
                 slimmed.writestr(entry, full.read(entry))
     slimmer.replace(jar)
 

@@ -41,10 +41,19 @@ def add_score(payments: DataFrame, saved: SavedModel) -> DataFrame:
     return scored.select(*(F.col(f"`{name}`") for name in own), score.alias(SCORE))
 
 
+def register_functions(jvm: Any) -> None:
+    """Makes `vector_to_array` known to Spark, which takes seconds: the images don't have each session do it.
+
+    Does nothing where it is known.
+    """
+    getattr(getattr(jvm.org.apache.spark.sql.ml, "InternalFunctionRegistration$"), "MODULE$").apply()
+
+
 def _second(jvm: Any, scored: DataFrame, vector: str) -> Column:
     """The second element of a vector."""
     from pyspark.sql.classic.column import Column as Classic
 
+    register_functions(jvm)
     array = jvm.org.apache.spark.ml.functions.vector_to_array(scored[vector]._jc, "float64")
     return F.get(Classic(array), F.lit(1))
 

@@ -41,8 +41,13 @@ def text(jvm: Any, java_text: Any) -> Any:
 
 
 def data_type(jvm: Any, ddl: str) -> Any:
-    """Spark's data type of a DDL text: one type, or a list of columns for a struct."""
+    """Spark's data type of a DDL text that names one type."""
     return jvm.org.apache.spark.sql.types.DataType.fromDDL(ddl)
+
+
+def struct_type(jvm: Any, ddl: str) -> Any:
+    """Spark's data type of a struct, whose DDL text is a list of columns."""
+    return jvm.org.apache.spark.sql.types.StructType.fromDDL(ddl)
 
 
 def object_type(jvm: Any, name: str) -> Any:

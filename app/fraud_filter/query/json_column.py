@@ -31,7 +31,7 @@ def parse_json(text: Column, ddl: str, corrupt: str) -> Column:
         corrupt: the column that gets the text where it does not fit, null otherwise; it need not be in `ddl`.
     """
     jvm = _jvm()
-    struct = invoke.data_type(jvm, ddl)
+    struct = invoke.struct_type(jvm, ddl)
     no_options = jvm.PythonUtils.toScalaMap({})
     parsers = jvm.org.apache.spark.sql.catalyst.expressions.json
     parser = parsers.JsonToStructsEvaluator(no_options, struct, corrupt, jvm.scala.Option.apply("UTC"), False)

@@ -178,6 +178,8 @@ def _conf(settings: Settings, mode: Mode | None) -> dict[str, str]:
         **_FILTER_CONF,
         **_default_java_options(settings),
         "spark.driver.extraJavaOptions": " ".join(_java_options(settings)),
+        # Who needs executors waits for them (`supervisor.slots`).
+        "spark.scheduler.minRegisteredResourcesRatio": "0",
         "spark.ui.enabled": str(settings.ui_port > 0).lower(),
         # The query's own stop is bounded by this; the supervisor ends the process when that is not enough.
         "spark.sql.streaming.stopTimeout": f"{round(settings.stop_timeout_s * 1000)}ms",

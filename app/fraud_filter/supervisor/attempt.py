@@ -30,7 +30,7 @@ from fraud_filter.supervisor.relay.way_back import note_former
 from fraud_filter.supervisor.resume.place import place_query
 from fraud_filter.supervisor.signals import Stop
 from fraud_filter.supervisor.silence import silence
-from fraud_filter.supervisor.slots import await_slots
+from fraud_filter.supervisor.slots import await_executors, await_slots
 from fraud_filter.supervisor.starting import start_query
 
 if TYPE_CHECKING:
@@ -164,11 +164,13 @@ class Attempt:
     def _connect(self, java: Java) -> SparkSession:
         with java.killed_after(self.settings.start_timeout_s), self.stop.hastened_by(java.kill):
             try:
-                return session.connect(java.gateway, self.settings)
+                spark = session.connect(java.gateway, self.settings)
             except UsageError as error:
                 if self.first:
                     raise
                 raise RestartableError("spark-away", str(error)) from None
+            await_executors(spark, self.settings, self.stop)
+            return spark
 
     def _start(
         self, java: Java, spark: SparkSession, inputs: preflight.Inputs, began: float

@@ -17,6 +17,22 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _LOOK_S, _TELL_S = 0.1, 2.0
+#: Spark's own default (spark.scheduler.maxRegisteredResourcesWaitingTime).
+_PATIENCE_S = 30.0
+
+
+def await_executors(spark: SparkSession, settings: Settings, stop: Stop) -> None:
+    """Waits for all cores that the application asks for (spark.cores.max), half a minute at most.
+
+    Long tasks stay on the executor where they begin: the first one alone would get them all. Spark itself would wait
+    before it opens the session, which takes as long as executors take to start; it is told not to (`session`).
+    """
+    if settings.spark_master.startswith("local"):
+        return
+    wanted = int(spark.sparkContext.getConf().get("spark.cores.max") or 0)
+    until = time.monotonic() + _PATIENCE_S
+    while count_slots(spark) < wanted and time.monotonic() < until and not stop.requested:
+        stop.event.wait(_LOOK_S)
 
 
 def await_slots(spark: SparkSession, inputs: preflight.Inputs, settings: Settings, monitor: Monitor, stop: Stop) -> int:

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
+from fraud_filter.model.scoring import register_functions
 from fraud_filter.query.velocity import add_features_in_batch
 from fraud_filter.rules.ruleset import RuleSet
 from fraud_filter.schema import PaymentSchema
@@ -152,6 +153,7 @@ def _judge(model: PipelineModel, early: DataFrame, late: DataFrame, inputs: tupl
     from pyspark.ml.evaluation import BinaryClassificationEvaluator
     from pyspark.ml.functions import vector_to_array
 
+    register_functions(early.sparkSession._jvm)
     score = F.get(vector_to_array(F.col(f"{_OWN}probability")), F.lit(1))
     scored = model.transform(late).select("_label", score.alias("_score")).persist()
     is_fraud, is_found = F.col("_label") == 1, F.col("_score") > _THRESHOLD

@@ -14,8 +14,15 @@ from fraud_filter.java.slimming import UNNEEDED, is_unneeded, slim
 SPEC = importlib.util.find_spec("pyspark")
 assert SPEC is not None
 assert SPEC.origin is not None
-JARS = sorted(file.name for file in (Path(SPEC.origin).parent / "jars").glob("*.jar"))
+FOLDER = Path(SPEC.origin).parent / "jars"
+JARS = sorted(file.name for file in FOLDER.glob("*.jar"))
 
+_SIGNATURES = ("META-INF/DUMMY.SF", "META-INF/DUMMY.DSA")
+SLOW = {
+    "commons-compiler-1.jar": _SIGNATURES,
+    "janino-1.jar": _SIGNATURES,
+    "spark-mllib_1.jar": ("META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider",),
+}
 #: Streaming, state, ML, authentication between Spark's programs, ORC (which needs a part of Hive), the master's store.
 NEEDED = (
     *("spark-core", "spark-sql", "spark-catalyst", "spark-streaming", "spark-mllib", "spark-mllib-local"),
@@ -48,6 +55,10 @@ def package(tmp_path: Path) -> Path:
         for library in ("linux64.so", "linux64-musl.so", "linux-aarch64.so", "osx-arm64.jnilib", "win64.dll"):
             jar.writestr(f"librocksdbjni-{library}", "code" * 100)
         jar.writestr("org/rocksdb/RocksDB.class", "class")
+    for name, entries in SLOW.items():
+        with zipfile.ZipFile(tmp_path / "jars" / name, "w") as jar:
+            for entry in (*entries, "META-INF/MANIFEST.MF", "a.class"):
+                jar.writestr(entry, "text")
     return tmp_path
 
 
@@ -55,6 +66,22 @@ def package(tmp_path: Path) -> Path:
 def test_one_platform_s_native_code_stays(package: Path, machine: str, library: str) -> None:
     assert slim(package, machine) > 0
     netty = f"netty-native-1-linux-{machine.replace('aarch64', 'aarch_64')}.jar"
-    assert {file.name for file in package.rglob("*") if file.is_file()} == {netty, "other.jar", "rocksdbjni-9.jar"}
+    assert {file.name for file in package.rglob("*") if file.is_file()} == {
+        *(netty, *SLOW, "other.jar", "rocksdbjni-9.jar")
+    }
     with zipfile.ZipFile(package / "jars/rocksdbjni-9.jar") as jar:
         assert set(jar.namelist()) == {f"librocksdbjni-{library}", "org/rocksdb/RocksDB.class"}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_what_makes_each_start_slower_goes(package: Path, name: str) -> None:
+    slim(package, "x86_64")
+    with zipfile.ZipFile(package / "jars" / name) as jar:
+        assert set(jar.namelist()) == {"META-INF/MANIFEST.MF", "a.class"}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_it_is_there_in_this_spark(name: str) -> None:
+    (found,) = [jar for jar in JARS if jar.startswith(name.removesuffix("1.jar"))]
+    with zipfile.ZipFile(FOLDER / found) as jar:
+        assert set(jar.namelist()) & set(SLOW[name])
