@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fraud_filter.config import Settings
 from fraud_filter.monitor.monitor import Monitor
@@ -17,20 +17,24 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _LOOK_S, _TELL_S = 0.1, 2.0
-#: Spark's own default (spark.scheduler.maxRegisteredResourcesWaitingTime).
-_PATIENCE_S = 30.0
+#: How long an application waits for all the cores that it asks for, and Spark's default.
+_PATIENCE, _DEFAULT = "spark.scheduler.maxRegisteredResourcesWaitingTime", "30s"
 
 
 def await_executors(spark: SparkSession, settings: Settings, stop: Stop) -> None:
-    """Waits for all cores that the application asks for (spark.cores.max), half a minute at most.
+    """Waits for all cores that the application asks for (spark.cores.max), for so long as Spark would.
 
     Long tasks stay on the executor where they begin: the first one alone would get them all. Spark itself would wait
     before it opens the session, which takes as long as executors take to start; it is told not to (`session`).
     """
     if settings.spark_master.startswith("local"):
         return
-    wanted = int(spark.sparkContext.getConf().get("spark.cores.max") or 0)
-    until = time.monotonic() + _PATIENCE_S
+    conf = spark.sparkContext.getConf()
+    jvm: Any = spark._jvm
+    wanted = int(conf.get("spark.cores.max") or 0)
+    until = time.monotonic() + jvm.org.apache.spark.network.util.JavaUtils.timeStringAsSec(
+        conf.get(_PATIENCE, _DEFAULT)
+    )
     while count_slots(spark) < wanted and time.monotonic() < until and not stop.requested:
         stop.event.wait(_LOOK_S)
 
