@@ -58,7 +58,7 @@ class Child:
             raise FraudFilterError(f"{self.name} can't be started: {self._argv[0]} is not an executable program")
         self.log.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with self.log.open("ab") as log:
+            with self.log.open("ab") as log, _signals_held_back():
                 self._process = subprocess.Popen(
                     [*_die_with_us(), *self._argv],
                     env={**os.environ, **self._env},
@@ -67,9 +67,12 @@ class Child:
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
                 )
+                self._group = self._process.pid
         except OSError as error:
             raise FraudFilterError(f"{self.name} can't be started: {error}") from None
-        self._group = self._process.pid
+        except BaseException:  # what a signal raises that came meanwhile
+            self.stop()
+            raise
         return self
 
     @property
@@ -162,6 +165,26 @@ def _die_with_us() -> list[str]:
     if setpriv is None or threading.current_thread() is not threading.main_thread():
         return []
     return [setpriv, "--pdeathsig", "TERM", "--"]
+
+
+@contextmanager
+def _signals_held_back() -> Iterator[None]:
+    """What signals do, they do after the block: an exception within `Popen` would lose the process that it started."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    acts = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    held = {number: act for number, act in acts.items() if callable(act)}
+    for number in held:
+        signal.signal(number, lambda *signalled: came.append(signalled))
+    try:
+        yield
+    finally:
+        for number, act in held.items():
+            signal.signal(number, act)
+        for signalled in came:
+            held[signal.Signals(signalled[0])](*signalled)
 
 
 def interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -69,6 +71,21 @@ def test_running_child_is_alive_until_stopped(tmp_path: Path) -> None:
         assert pid is not None
     assert child.returncode == -signal.SIGTERM
     assert not psutil.pid_exists(pid)
+
+
+def test_a_child_whose_start_is_interrupted_does_not_live_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def begin(*args: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(*args, **options))
+        os.kill(os.getpid(), signal.SIGINT)
+        return started[0]
+
+    monkeypatch.setattr("lab.harness.processes.subprocess", SimpleNamespace(**vars(subprocess) | {"Popen": begin}))
+    with pytest.raises(KeyboardInterrupt):
+        sh(tmp_path, "exec sleep 60").start()
+    assert started[0].poll() == -signal.SIGTERM
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_child_that_ignores_sigterm_is_killed_in_time(tmp_path: Path) -> None:
