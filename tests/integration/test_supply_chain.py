@@ -23,6 +23,18 @@ from fraud_filter.home import HOME
 BROUGHT_ALONG = "tomli-w"
 
 
+#: Are ML's functions known in a new session, and after the filter has made them so?
+ASK_FOR_ML = """
+from pyspark.sql import SparkSession
+from fraud_filter.model.scoring import register_functions
+jvm = SparkSession.builder.master("local[1]").getOrCreate()._jvm
+catalyst = jvm.org.apache.spark.sql.catalyst
+functions = getattr(getattr(catalyst.analysis, "FunctionRegistry$"), "MODULE$").internal()
+known = lambda: functions.functionExists(catalyst.FunctionIdentifier("vector_to_array"))
+print(known(), register_functions(jvm), known())
+"""
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Stack:
     """A stack with its images, which does not run."""
@@ -116,3 +128,11 @@ def test_every_image_names_debian_s_packages(bills: dict[str, dict[str, Any]]) -
     for bill in bills.values():
         assert len(purls(bill, "deb")) > 50
     assert any("prometheus@2.53" in purl for purl in purls(bills["prometheus"], "deb"))
+
+
+@pytest.mark.usefixtures("built")
+def test_sessions_of_the_image_leave_out_ml_s_functions_and_models_have_them() -> None:
+    options = ("--network", "none", "--env", "SPARK_LOCAL_IP=127.0.0.1", "--env", "PYSPARK_SUBMIT_ARGS=pyspark-shell")
+    words = ("docker", "run", "--rm", *options, "--entrypoint", "python", "fraud-filter-app:local", "-c", ASK_FOR_ML)
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1:] == ["False None True"], done.stderr
