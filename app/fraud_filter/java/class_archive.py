@@ -105,6 +105,7 @@ def make(path: Path) -> None:
 
     aside = path.with_suffix(f".{os.getpid()}")
     conf = SparkConf().setMaster("local[2]").setAppName("class-archive")
+    # With its page: a server's classes are some hundreds.
     conf.set("spark.ui.port", "0").set("spark.ui.showConsoleProgress", "false")
     conf.set("spark.driver.extraJavaOptions", f"-XX:ArchiveClassesAtExit={aside} {_QUIET}")
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

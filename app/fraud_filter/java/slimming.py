@@ -83,12 +83,12 @@ def _is_foreign_netty(jar: str, machine: str) -> bool:
     return jar.startswith("netty-") and is_native and f"-linux-{netty}." not in jar
 
 
-def _strip(jar: Path, is_unneeded: Callable[[str], bool]) -> None:
+def _strip(jar: Path, is_left_out: Callable[[str], bool]) -> None:
     """Leaves entries out of a jar, such as the native code of other platforms. Java reads the jar as before."""
     slimmer = jar.with_suffix(".slim")
     with zipfile.ZipFile(jar) as full, zipfile.ZipFile(slimmer, "w", zipfile.ZIP_DEFLATED) as slimmed:
         for entry in full.infolist():
-            if not is_unneeded(entry.filename):
+            if not is_left_out(entry.filename):
                 slimmed.writestr(entry, full.read(entry))
     slimmer.replace(jar)
 

@@ -173,18 +173,25 @@ def _signals_held_back() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[tuple[int, FrameType | None]] = []
-    acts = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    held = {number: act for number, act in acts.items() if callable(act)}
-    for number in held:
-        signal.signal(number, lambda *signalled: came.append(signalled))
+    came: list[int] = []
+    try:
+        with _handled((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), lambda number, _: came.append(number)):
+            yield
+    finally:
+        for number in came:
+            signal.raise_signal(number)
+
+
+@contextmanager
+def _handled(numbers: Sequence[signal.Signals], act: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Within it these signals do `act`, but for those that are ignored: nohup meant it. Call it in the main thread."""
+    wanted = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, act) for number in wanted}
     try:
         yield
     finally:
-        for number, act in held.items():
-            signal.signal(number, act)
-        for signalled in came:
-            held[signal.Signals(signalled[0])](*signalled)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -200,13 +207,8 @@ def leave(number: int, _frame: FrameType | None) -> None:
 @contextmanager
 def stop_signals(act: Callable[[int, FrameType | None], None] = interrupt) -> Iterator[None]:
     """Within it SIGTERM and SIGHUP raise what `act` does, so that all is cleaned up. Call it in the main thread."""
-    wanted = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, act) for number in wanted}  # ignored ones: nohup meant it
-    try:
+    with _handled((signal.SIGTERM, signal.SIGHUP), act):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def free_ports(count: int) -> list[int]:
