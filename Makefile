@@ -1,7 +1,7 @@
 # Entry points; `make` lists them. What they do is in fraud-filter (app/fraud_filter) and in the scripts called here.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench bench-compare bench-flink experiment transitions takeover backlog faults soak stack up down status report logs switch rollout audit base test test-unit test-untimed test-timed test-embedded test-integration fuzz lint fmt lock dashboards dashboards-drawn reference doctor clean sbom scan
+.PHONY: help demo bench bench-compare bench-flink experiment transitions takeover backlog faults soak stack up down status report logs switch rollout audit base test test-all test-unit test-untimed test-timed test-embedded test-integration fuzz lint fmt lock dashboards dashboards-drawn reference doctor clean sbom scan
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -80,13 +80,18 @@ base: ## Make the images' base image again from Debian's packages
 # tests/embedded/conftest.py.
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder --numprocesses
 # Tests that judge times wait more than others do; one that took too long beside another has to hold alone.
-TIMED = $(BIN)/pytest tests/embedded -m timed $(SIDE_BY_SIDE) 2 || $(BIN)/pytest tests/embedded -m timed --last-failed
+TIMED = $(BIN)/pytest tests/embedded -m "timed $(SCOPE)" $(SIDE_BY_SIDE) 2 || $(BIN)/pytest tests/embedded -m "timed $(SCOPE)" --last-failed
+# What tests repeat in further combinations (the other modes, the other ways to fail) is left to `make test-all`.
+SCOPE := and not exhaustive
 
-test: $(READY) ## Run all tests; each part runs though an earlier one failed
+test: $(READY) ## Run the tests; each part runs though an earlier one failed
 	@$(MAKE) --keep-going --no-print-directory --jobs=1 test-untimed test-timed test-integration
 
+test-all: ## Run all tests, in every combination too
+	@$(MAKE) --no-print-directory test SCOPE=
+
 test-untimed: $(READY) ## Run the tests without Docker that judge no times
-	$(BIN)/pytest tests/embedded tests/unit -m "not timed" $(SIDE_BY_SIDE) 2
+	$(BIN)/pytest tests/embedded tests/unit -m "not timed $(SCOPE)" $(SIDE_BY_SIDE) 2
 
 test-timed: $(READY) ## Run the tests that judge times
 	$(TIMED)
@@ -95,14 +100,14 @@ test-unit: $(READY) ## Run the tests that need neither Kafka nor Spark
 	$(BIN)/pytest tests/unit $(SIDE_BY_SIDE) 3
 
 test-embedded: $(READY) ## Run the tests on a real Kafka and a real Spark
-	$(BIN)/pytest tests/embedded -m "not timed" $(SIDE_BY_SIDE) 2
+	$(BIN)/pytest tests/embedded -m "not timed $(SCOPE)" $(SIDE_BY_SIDE) 2
 	$(TIMED)
 
 fuzz: $(READY) ## Draw rules, records and predicates ten times as often as make test does; TIMES=100
 	$(BIN)/pytest tests/embedded -k "fuzzed or syntax_spark" --fuzz-times "$(or $(TIMES),10)" --timeout 7200
 
 test-integration: $(READY) ## Run the tests on the Compose stack; needs a Docker Engine
-	$(BIN)/pytest tests/integration
+	$(BIN)/pytest tests/integration -m "not timed $(SCOPE)"
 
 lint: $(READY) ## Check style, types, shell scripts, YAML, and Prometheus' rules
 	.ci/lint
