@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["durations"]
+
 # Before any module of the program is imported, and for every program that a test starts.
 os.environ["FRAUD_ENV_FILE"] = os.devnull
 # A shell without job control starts what it puts into the background with SIGINT ignored, and so would be every program

@@ -27,15 +27,6 @@ from running import Stage, StageMaker, create_topic
 TopicMaker = Callable[..., str]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files begin by the time that their tests are given: one that begins last and is long would run alone."""
-    given: dict[Path, float] = {}
-    for item in items:
-        mark = item.get_closest_marker("timeout")
-        given[item.path] = max(given.get(item.path, 0), mark.args[0] if mark else 0)
-    items.sort(key=lambda item: -given[item.path])
-
-
 @pytest.fixture(scope="session", autouse=True)
 def java_home() -> Path:
     """A usable Java, got by the program's own means, in JAVA_HOME for everything that the tests start."""
