@@ -13,10 +13,9 @@ import jwt
 import pyspark
 import pytest
 import requests
-from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
+from tenacity import retry, retry_if_exception_type, retry_if_result, stop_after_delay, wait_fixed
 
 from fraud_filter.compose import secrets
-from fraud_filter.metrics import local_http
 from lab.harness.processes import Child, free_ports
 
 FILTER = "org.apache.spark.ui.JWSFilter"
@@ -57,11 +56,14 @@ def page(made: Path, java_home: Path, tmp_path_factory: pytest.TempPathFactory) 
         yield address
 
 
-@retry(retry=retry_if_exception_type(requests.RequestException), stop=stop_after_delay(60), wait=wait_fixed(0.2))
-def until_served(address: str) -> None:
+@retry(
+    retry=retry_if_exception_type(requests.RequestException) | retry_if_result(requests.codes.not_found.__eq__),
+    stop=stop_after_delay(60),
+    wait=wait_fixed(0.2),
+)
+def until_served(address: str) -> int:
     """The master's server answers 404 before it has its pages."""
-    if (answer := local_http.get(address, 5)).status_code == requests.codes.not_found:
-        answer.raise_for_status()
+    return status(address, None)
 
 
 def status(address: str, token: str | None) -> int:

@@ -16,8 +16,9 @@ from kafka.structs import TopicPartition
 
 from faults import Decisions, events, java_of, metrics
 from filter_under_load import Run
+from fraud_filter.metrics import local_http
 from lab.harness.broker import Broker
-from lab.harness.processes import Child
+from lab.harness.processes import Child, free_ports
 from running import Stage, payment, wait_until
 
 TopicMaker = Callable[..., str]
@@ -135,14 +136,25 @@ def test_sigterm_while_java_hangs(stage: Stage) -> None:
         assert time.monotonic() - began < 13
 
 
-def test_too_many_restarts_without_progress_end_the_program(stage: Stage) -> None:
-    with stage.run(max_restarts="1", restart_backoff_s="0.1") as program:
-        for lives in (1, 2):
+def test_too_many_restarts_without_progress_are_told_and_end_the_program(stage: Stage) -> None:
+    (port,) = free_ports(1)
+
+    def asked(path: str) -> tuple[int, str]:
+        return local_http.get("127.0.0.1", port, path, 5)
+
+    with stage.run(max_restarts="3", restart_backoff_s="0.1", metrics_port=str(port)) as program:
+        for lives in (1, 2, 3, 4):
             wait_until(lambda: len(events(program, "started")) == lives, "the query runs", program)  # noqa: B023
+            if lives == 1:
+                wait_until(lambda: asked("/readyz")[0] == 200, "it is ready, as nothing waits", program)
+            if lives == 4:
+                time.sleep(2)  # the query runs, and looks as it did in the first life
+                assert asked("/readyz")[0] == asked("/healthz")[0] == 503
+                assert "in a restart loop" in asked("/readyz")[1]
             java_of(program).kill()
         assert program.wait(30) == 4
         (message,) = [line for line in program.tail() if line.startswith("fraud-filter:")]
-        assert "gave up after 1 restarts in a row without progress" in message
+        assert "gave up after 3 restarts in a row without progress" in message
 
 
 def has_committed(stage: Stage) -> bool:

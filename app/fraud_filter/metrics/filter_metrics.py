@@ -126,7 +126,7 @@ class FilterMetrics:
         *,
         told: Offsets | None = None,
         partitions: Collection[int] = (),
-    ) -> None:
+    ) -> Offsets:
         """Committed and end offsets by partition; the lag of those partitions of which both are known.
 
         Ends that are not known at all (no broker answers) stay as they were; what is known of a partition that the
@@ -136,6 +136,9 @@ class FilterMetrics:
             readable: up to where records follow, where that is less than the end.
             told: up to where running tasks say that they have read.
             partitions: those of the topic, where `latest` may lack some.
+
+        Returns:
+            The lag by partition.
         """
         read = committed | {number: max(at, committed.get(number, at)) for number, at in (told or {}).items()}
         if latest:
@@ -149,7 +152,9 @@ class FilterMetrics:
         self._set(self._read, read)
         self._set(self._latest, latest)
         ends = latest | (readable or {})
-        self._set(self._lag, {n: max(0, end - read[n]) for n, end in ends.items() if n in read})
+        lag = {n: max(0, end - read[n]) for n, end in ends.items() if n in read}
+        self._set(self._lag, lag)
+        return lag
 
     def forget_offsets(self) -> None:
         """Tells of no partition any more: another filter does."""

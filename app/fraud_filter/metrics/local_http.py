@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import requests
+from http.client import HTTPConnection, HTTPException
+
+#: Who answers may be any program: more than this is no page of ours.
+_MOST_BYTES = 16 * 2**20
 
 
-def get(url: str, timeout_s: float) -> requests.Response:
-    """The answer to a GET, whatever HTTP_PROXY says: no proxy knows what listens here.
+def get(host: str, port: int, path: str, timeout_s: float) -> tuple[int, str]:
+    """Status and body of the answer to a GET, whatever HTTP_PROXY says: no proxy knows what listens here.
 
     Raises:
-        requests.RequestException: there is none within `timeout_s` seconds.
+        OSError: there is none within `timeout_s` seconds, or it is no HTTP.
     """
-    with requests.Session() as session:
-        session.trust_env = False
-        return session.get(url, timeout=timeout_s)
+    connection = HTTPConnection(host, port, timeout=timeout_s)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read(_MOST_BYTES).decode("utf-8", "replace")
+    except HTTPException as error:
+        raise OSError(f"no HTTP: {type(error).__name__}") from None
+    finally:
+        connection.close()

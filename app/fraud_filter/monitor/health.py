@@ -1,18 +1,15 @@
-"""Asks a running filter's /metrics whether it is healthy."""
+"""Whether the filter is ready and alive, judged from what the monitor knows. Pure: it asks nobody."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-import requests
-from prometheus_client.parser import text_string_to_metric_families
+from fraud_filter.metrics.filter_metrics import State
+from fraud_filter.monitor import watchdog
+from fraud_filter.monitor.streak import LOOP, Streak
 
-from fraud_filter.config import Settings
-from fraud_filter.metrics import local_http
-
-_TIMEOUT_S = 3.0
-_DIFFERS = "fraud_filter_standby_differs"
+#: How long the monitor may not look: a look waits for brokers that don't answer.
+SILENT_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -31,45 +28,67 @@ class Verdict:
     lag_records: float | None = None
 
 
-def ask(settings: Settings) -> Verdict:
-    """Reads the filter's metrics at `metrics_host`:`metrics_port`."""
-    url = f"http://{settings.metrics_host}:{settings.metrics_port}/metrics"
-    try:
-        answer = local_http.get(url, _TIMEOUT_S)
-        answer.raise_for_status()
-    except requests.RequestException as error:
-        return Verdict(False, f"no filter answers at {url}: {type(error).__name__}")
-    try:
-        return judge(answer.text, time.time())
-    except ValueError:
-        return Verdict(False, f"what answers at {url} is no filter: see metrics_port (FRAUD_METRICS_PORT)")
+@dataclass
+class Condition:
+    """What is known of the filter now; the monitor keeps it.
+
+    `moves`: since it was started the query has read something, or found that nothing waits. `last_commit_at` is in
+    seconds since 1970, `looked_at` in seconds of the monotonic clock.
+    """
+
+    mode: str
+    query: str
+    looked_at: float
+    state: State = "starting"
+    trouble: watchdog.Verdict = field(default_factory=watchdog.Verdict)
+    moves: bool = False
+    differs: bool = False
+    lag_records: float | None = None
+    last_commit_at: float | None = None
 
 
-def judge(metrics: str, now: float) -> Verdict:
-    """Judges the text of /metrics at the time `now`, in s since 1970. A standby is healthy once it can take over."""
-    values: dict[str, float] = {}
-    labels: dict[str, str] = {}
-    state = "not started"
-    for family in text_string_to_metric_families(metrics):
-        for sample in family.samples:
-            if sample.name.startswith("fraud_filter_"):
-                values[sample.name] = values.get(sample.name, 0.0) + sample.value
-                labels = sample.labels
-            if sample.name == "fraud_filter_state" and sample.value:
-                state = sample.labels["state"].replace("-", " ")
-    mode, query = labels.get("mode", "?"), labels.get("query", "?")
-    last = values.get("fraud_filter_last_progress_timestamp_seconds")
-    age_s = now - last if last else None
-    age = "no commit yet" if age_s is None else f"last commit {age_s:.0f} s ago"
-    healthy = bool(values.get("fraud_filter_healthy"))
-    if state == "standby":
-        unlike = ", with other rules or settings than the active filter" if values.get(_DIFFERS) else ""
-        return Verdict(True, f"{query} is a standby in {mode} mode, ready to take over{unlike}")
-    if values.get("fraud_filter_up"):
-        state = "active"
-        needed, granted = (values.get(f"fraud_filter_task_slots_{which}", 0.0) for which in ("needed", "granted"))
-        if not healthy:
-            state = f"short of task slots ({granted:.0f} of {needed:.0f})" if granted < needed else "stalled"
-    lag = values.get("fraud_filter_consumer_lag_records")
-    shown = f", lag {lag:.0f} records" if lag is not None else ""
-    return Verdict(healthy, f"{query} is {state} in {mode} mode, {age}{shown}", mode, query, state, age_s, lag)
+def judge_ready(known: Condition, streak: Streak, now: float) -> Verdict:
+    """Whether it decides, or is a standby that can take over; `now` is in seconds since 1970."""
+    where, failures = f"in {known.mode} mode", _loop(streak)
+    if known.state == "standby" and not failures:
+        unlike = ", with other rules or settings than the active filter" if known.differs else ""
+        line = f"{known.query} is a standby {where}, ready to take over{unlike}"
+        return Verdict(True, line, known.mode, known.query, known.state)
+    state, reason = _state(known), known.trouble.trouble
+    if failures:
+        state, reason = "in a restart loop", failures
+    age_s = None if known.last_commit_at is None else now - known.last_commit_at
+    shown = [
+        f"{known.query} is {state} {where}",
+        "no commit yet" if age_s is None else f"last commit {age_s:.0f} s ago",
+        *([] if known.lag_records is None else [f"lag {known.lag_records:.0f} records"]),
+    ]
+    line = ", ".join(shown) + (f": {reason}" if reason else "")
+    return Verdict(state == "active", line, known.mode, known.query, state, age_s, known.lag_records)
+
+
+def judge_alive(known: Condition, streak: Streak, now: float) -> Verdict:
+    """Whether only a restart of the program could help; `now` is in seconds of the monotonic clock."""
+    silent_s = now - known.looked_at
+    failures = _loop(streak)
+    reason = ""
+    if silent_s > SILENT_S:
+        reason = f"the monitor has not looked at the query for {silent_s:.0f} s"
+    elif failures and not streak.waits_for_others:
+        reason = failures
+    return Verdict(not reason, f"{known.query} is {'not alive: ' + reason if reason else 'alive'}")
+
+
+def _state(known: Condition) -> str:
+    if known.state != "running":
+        return known.state.replace("-", " ")
+    if known.trouble.kind == "slots-lacking":
+        return "short of task slots"
+    if known.trouble.trouble:
+        return "stalled"
+    return "active" if known.moves else "starting to read"
+
+
+def _loop(streak: Streak) -> str:
+    failures = streak.failures
+    return f"{failures} restarts in a row without progress, the last: {streak.cause}" if failures >= LOOP else ""

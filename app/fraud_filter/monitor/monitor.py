@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,9 +21,11 @@ from fraud_filter.metrics.executor_metrics import ExecutorMetrics
 from fraud_filter.metrics.filter_metrics import FilterMetrics, State
 from fraud_filter.metrics.server import MetricsServer, Registry
 from fraud_filter.modes import Mode
+from fraud_filter.monitor.health import Condition, judge_alive, judge_ready
 from fraud_filter.monitor.input_watch import Seen, watch_input
-from fraud_filter.monitor.pulse import PulseReader
+from fraud_filter.monitor.pulse import Pulse, PulseReader
 from fraud_filter.monitor.removals import Removals
+from fraud_filter.monitor.streak import Streak
 from fraud_filter.monitor.task_reads import TaskReads
 from fraud_filter.monitor.watchdog import Kind, Verdict, Watchdog
 from fraud_filter.query.preflight import Inputs
@@ -62,7 +64,7 @@ class _Watch:
 
 
 class Monitor:
-    """Serves /metrics on `settings.metrics_port` and keeps the figures fresh by a thread of its own.
+    """Serves /metrics, /readyz and /healthz on `settings.metrics_port`, and keeps them fresh by a thread of its own.
 
     With `settings.monitoring` off it does nothing.
 
@@ -80,8 +82,12 @@ class Monitor:
         self._executors = ExecutorMetrics(registry, mode=settings.mode, query=settings.query_name)
         CertificateMetrics(registry, settings)
         DiskMetrics(registry, settings.checkpoint_directory)
+        #: Query runs that failed one after the other.
+        self.streak = Streak(settings.restart_reset_s)
+        self._condition = Condition(settings.mode, settings.query_name, looked_at=time.monotonic())
+        pages = {"/readyz": self._tell_ready, "/healthz": self._tell_alive}
         self._server = (
-            MetricsServer(registry, settings.metrics_host, settings.metrics_port, "metrics_port")
+            MetricsServer(registry, settings.metrics_host, settings.metrics_port, "metrics_port", pages)
             if settings.monitoring
             else None
         )
@@ -118,7 +124,16 @@ class Monitor:
         """What the program does; only a running query is up."""
         self.metrics.set_state(state)
         if state != "running":
-            self.metrics.set_up(False, False)
+            self._set_trouble(False, Verdict())
+            self._condition.moves = False
+        if state == "standby":
+            self.streak.start()
+        self._condition.state = state
+
+    def set_differs(self, differs: bool) -> None:
+        """Whether we are a standby with other rules or settings than the active filter's."""
+        self.metrics.set_differs(differs)
+        self._condition.differs = differs
 
     def stand_by(self) -> None:
         """Another filter works on the checkpoint: until a query is watched nothing is told of the input's offsets.
@@ -144,6 +159,7 @@ class Monitor:
     ) -> None:
         """Begins to watch a query that was just started over `inputs`, at `place`; `gives_way` is `Watchdog`'s."""
         self.has_started = True
+        self.streak.start()
         settings, mode = self._settings, inputs.mode
         if not settings.monitoring:
             self.set_state("running")
@@ -169,7 +185,7 @@ class Monitor:
             pulse = PulseReader(spark, reader, self._report, chore, reads).start()
             self._watch, self._stands_by = _Watch(pulse, watchdog, alarm, place), False
         self.set_state("running")
-        self.metrics.set_up(True, True)
+        self._set_trouble(True, Verdict())
 
     def unwatch(self) -> None:
         """The query is about to end; it raises no more alarms."""
@@ -199,6 +215,8 @@ class Monitor:
             if before and progress.number <= before.number:
                 return
             self._newest = progress
+        self.streak.commit(progress.end)
+        self._condition.last_commit_at = progress.at
         self.metrics.observe(progress, progress.number - before.number if before else 1)
 
     def _run(self) -> None:
@@ -209,6 +227,7 @@ class Monitor:
                 try:
                     committed = self.committed
                     self._look(committed, topic.look(committed))
+                    self._condition.looked_at = time.monotonic()
                 except Exception:
                     _log.exception("event=monitor_failed query=%s", self._settings.query_name)
                 pause_s = max(_LOOK_S, (time.process_time() - began) / _SHARE)
@@ -234,7 +253,7 @@ class Monitor:
     def _give_up(self, watch: _Watch, seen: Seen) -> None:
         trouble = f"the topic {self._settings.input_topic!r} was recreated: its id is {seen.topic_id}"
         verdict = Verdict(trouble, "topic-recreated", "topic-recreated")
-        self.metrics.set_up(True, False)
+        self._set_trouble(True, verdict)
         self._tell(verdict)
         self._raise(watch, verdict)
 
@@ -243,9 +262,24 @@ class Monitor:
             stands_by, pulse = self._stands_by, self._watch.pulse.newest if self._watch else None
         if stands_by:
             self.metrics.forget_offsets()
+            self._condition.lag_records = None
             return
         told, seen = pulse.read if pulse else {}, seen or Seen("", frozenset(), {}, {})
-        self.metrics.set_offsets(committed, seen.latest, seen.readable, told=told, partitions=seen.partitions)
+        lag = self.metrics.set_offsets(committed, seen.latest, seen.readable, told=told, partitions=seen.partitions)
+        if lag:
+            self._condition.lag_records = sum(lag.values())
+
+    def _set_trouble(self, up: bool, verdict: Verdict) -> None:
+        self.metrics.set_up(up, up and not verdict.trouble)
+        self._condition.trouble = verdict
+
+    def _tell_ready(self) -> tuple[bool, dict[str, object]]:
+        verdict = judge_ready(self._condition, self.streak, time.time())
+        return verdict.healthy, asdict(verdict)
+
+    def _tell_alive(self) -> tuple[bool, dict[str, object]]:
+        verdict = judge_alive(self._condition, self.streak, time.monotonic())
+        return verdict.healthy, {"healthy": verdict.healthy, "line": verdict.line}
 
     def _judge(self, watch: _Watch, committed: Offsets, seen: Seen | None) -> None:
         pulse = watch.pulse.newest
@@ -254,7 +288,8 @@ class Monitor:
         if pulse:
             self._executors.set(pulse.executors)
             self.metrics.set_slots(watch.watchdog.slots_needed, pulse.slots)
-        self.metrics.set_up(True, not verdict.trouble)
+        self._condition.moves = self._condition.moves or moves(watch.place.at, committed, seen, pulse)
+        self._set_trouble(True, verdict)
         self._tell(verdict)
         self._raise(watch, verdict)
 
@@ -271,3 +306,11 @@ class Monitor:
         elif not verdict.trouble and told:
             _log.info("event=healthy query=%s", self._settings.query_name)
             self._told = ("", 0.0)
+
+
+def moves(at: Offsets, committed: Offsets, seen: Seen | None, pulse: Pulse | None) -> bool:
+    """Whether a query that started `at` these offsets has read something, or nothing waits for it."""
+    read = pulse.read if pulse else {}
+    if any(max(committed.get(number, 0), read.get(number, 0)) > start for number, start in at.items()):
+        return True
+    return seen is not None and all(end <= at[number] for number, end in seen.readable.items() if number in at)

@@ -26,6 +26,8 @@ Reason = Literal[
     "slots-back",  # too few task slots for some time, now enough
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
+#: Something else must come back first: no restart of this program helps.
+AWAY: frozenset[Reason] = frozenset({"broker-away", "spark-away", "checkpoint-away", "transaction-open"})
 
 
 class RestartableError(FraudFilterError):

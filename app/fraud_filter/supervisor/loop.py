@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
-from fraud_filter.checkpoint.progress import Offsets
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_OK
 from fraud_filter.lock.checkpoint_lock import checkpoint_lock
@@ -16,7 +14,7 @@ from fraud_filter.monitor.monitor import Monitor
 from fraud_filter.query import preflight, starting_offsets
 from fraud_filter.rules.version import ruling_of
 from fraud_filter.supervisor.attempt import Attempt
-from fraud_filter.supervisor.failures import REASONS, RestartableError
+from fraud_filter.supervisor.failures import AWAY, REASONS, RestartableError
 from fraud_filter.supervisor.policy import Policy
 from fraud_filter.supervisor.relay.request import When, asked_by_signals
 from fraud_filter.supervisor.relay.standby import Standby
@@ -64,13 +62,11 @@ def run(
             if waiting:
                 handlers.enter_context(asked_by_signals(waiting.ask))
                 monitor.stand_by()
-            wellbeing = _Wellbeing(settings, monitor)
 
             def attempt(number: int) -> None:
-                wellbeing.begin()
-                started = wellbeing.started(on_start)
+                monitor.streak.begin()
                 try:
-                    Attempt(settings, inputs, monitor, stop, lock, started, again, number == 0, waiting).run()
+                    Attempt(settings, inputs, monitor, stop, lock, on_start, again, number == 0, waiting).run()
                 except RestartableError as error:
                     if waiting:
                         waiting.queue_again()
@@ -79,9 +75,13 @@ def run(
                     raise
 
             def again(error: RestartableError) -> None:
-                announce(error, 0, 0.0)
+                tell(error, 0, 0.0)
 
             def announce(error: RestartableError, failures: int, seconds: float) -> None:
+                monitor.streak.fail(failures, str(error), waits_for_others=error.reason in AWAY)
+                tell(error, failures, seconds)
+
+            def tell(error: RestartableError, failures: int, seconds: float) -> None:
                 monitor.metrics.count_restart(error.reason)
                 _log.warning(
                     "event=restarting mode=%s query=%s reason=%s in_s=%.1f attempt=%d of=%d cause=%r",
@@ -89,35 +89,5 @@ def run(
                     str(error),
                 )  # fmt: skip
 
-            Policy(settings, attempt, wellbeing.fresh, announce).run(stop.event)
+            Policy(settings, attempt, lambda: monitor.streak.progress, announce).run(stop.event)
     return EXIT_OK
-
-
-class _Wellbeing:
-    """Whether the last query run made progress: it committed something new, or ran for `restart_reset_s`."""
-
-    def __init__(self, settings: Settings, monitor: Monitor) -> None:
-        self._settings = settings
-        self._monitor = monitor
-        self._committed: Offsets = {}
-        self._started_at: float | None = None
-
-    def begin(self) -> None:
-        """A life begins."""
-        self._committed = self._monitor.committed
-        self._started_at = None
-
-    def started(self, then: Callable[[StreamingQuery], None] | None) -> Callable[[StreamingQuery], None]:
-        """To be called with the query once it runs; calls `then` with it."""
-
-        def note(query: StreamingQuery) -> None:
-            self._started_at = time.monotonic()
-            if then:
-                then(query)
-
-        return note
-
-    def fresh(self) -> bool:
-        """To be asked when a query run has ended."""
-        ran_s = time.monotonic() - self._started_at if self._started_at is not None else 0.0
-        return self._monitor.committed != self._committed or ran_s > self._settings.restart_reset_s

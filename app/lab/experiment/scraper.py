@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-import requests
-
 from fraud_filter.metrics import local_http
 from lab.harness.periodic import Periodic
 
@@ -20,9 +18,9 @@ class Scraper(Periodic):
         super().__init__("scraper", _EVERY_S)
         #: How often the page was served.
         self.scrapes = 0
-        self._url = f"http://127.0.0.1:{port}/metrics"
+        self._port = port
 
     def look(self) -> None:
         """Reads the page."""
-        with suppress(requests.RequestException):  # it starts, stops, or serves none
-            self.scrapes += local_http.get(self._url, _TIMEOUT_S).ok
+        with suppress(OSError):  # it starts, stops, or serves none
+            self.scrapes += local_http.get("127.0.0.1", self._port, "/metrics", _TIMEOUT_S)[0] == 200

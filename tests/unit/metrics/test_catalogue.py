@@ -29,7 +29,7 @@ def page(program: Program) -> str:
     """What the program serves before it has met Kafka or Spark."""
     if program == "filter":
         with closing(Monitor(SETTINGS, ())) as monitor:
-            return local_http.get(f"http://127.0.0.1:{monitor.port}/metrics", 5).text
+            return local_http.get("127.0.0.1", monitor.port, "/metrics", 5)[1]
     registry = Registry()
     if program == "probe":
         Probe(SETTINGS, registry)
@@ -37,7 +37,7 @@ def page(program: Program) -> str:
         GeneratorMetrics(registry, _Counts())
     server = MetricsServer(registry, "127.0.0.1", 0, "probe_port")
     try:
-        return local_http.get(f"http://127.0.0.1:{server.port}/metrics", 5).text
+        return local_http.get("127.0.0.1", server.port, "/metrics", 5)[1]
     finally:
         server.stop()
 

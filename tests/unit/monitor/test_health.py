@@ -1,86 +1,150 @@
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
 import pytest
-from prometheus_client import generate_latest
 
 from fraud_filter.checkpoint.progress import Progress
+from fraud_filter.cli.health import ask
 from fraud_filter.config import load
+from fraud_filter.metrics import local_http
 from fraud_filter.metrics.filter_metrics import FilterMetrics
 from fraud_filter.metrics.server import MetricsServer, Registry
-from fraud_filter.monitor.health import ask, judge
+from fraud_filter.monitor.health import SILENT_S, Condition, judge_alive, judge_ready
+from fraud_filter.monitor.input_watch import Seen
+from fraud_filter.monitor.monitor import Monitor, moves
+from fraud_filter.monitor.pulse import Pulse
+from fraud_filter.monitor.streak import Streak
+from fraud_filter.monitor.watchdog import Verdict
 
 
-def test_a_filter_is_asked_over_http() -> None:
-    registry = Registry()
-    metrics = FilterMetrics(registry, mode="continuous", query="fraud-filter", topic="payments")
-    server = MetricsServer(registry, "127.0.0.1", 0, "metrics_port")
-    settings = load({"metrics_port": server.port})
-    try:
-        assert ask(settings).line.startswith("fraud-filter is not started in continuous mode")
-        assert not ask(settings).healthy
-        metrics.set_up(True, True)
-        metrics.observe(Progress(7, {0: 1}, {0: 5}, 4, at=1_000_000.0), 1)
-        metrics.set_offsets({0: 5, 1: 9}, {0: 8, 1: 9})
-        verdict = ask(settings)
-    finally:
-        server.stop()
+@pytest.fixture
+def monitor() -> Iterator[Monitor]:
+    """That of a filter whose source is not Kafka."""
+    settings = load({"source": "rate", "mode": "micro-batch", "metrics_port": 0})
+    with closing(Monitor(settings, ())) as made:
+        yield made
+
+
+def served(monitor: Monitor, path: str) -> tuple[int, str]:
+    status, body = local_http.get("127.0.0.1", monitor.port, path, 5)
+    return status, json.loads(body)["line"]
+
+
+def test_a_filter_that_has_not_started_is_alive_and_not_ready(monitor: Monitor) -> None:
+    monitor.set_state("starting")
+    assert served(monitor, "/healthz") == (200, "fraud-filter is alive")
+    assert served(monitor, "/readyz") == (503, "fraud-filter is starting in micro-batch mode, no commit yet")
+    verdict = ask(load({"metrics_port": monitor.port}))
+    assert not verdict["healthy"]
+    assert (verdict["mode"], verdict["query"], verdict["state"]) == ("micro-batch", "fraud-filter", "starting")
+
+
+def test_restarts_without_progress_are_neither_alive_nor_ready_until_a_query_commits(monitor: Monitor) -> None:
+    for count in (1, 2):
+        monitor.streak.fail(count, "no space left", waits_for_others=False)
+    assert served(monitor, "/healthz")[0] == 200
+    monitor.streak.fail(3, "no space left", waits_for_others=False)
+    monitor.set_state("running")  # as each new run is, for some seconds
+    reason = "3 restarts in a row without progress, the last: no space left"
+    assert served(monitor, "/healthz") == (503, f"fraud-filter is not alive: {reason}")
+    status, line = served(monitor, "/readyz")
+    assert status == 503
+    assert line.startswith("fraud-filter is in a restart loop in micro-batch mode")
+    assert line.endswith(reason)
+    monitor.set_state("standby")
+    assert served(monitor, "/readyz")[0] == 503
+    monitor._report(Progress(7, {0: 1}, {0: 5}, 4, at=1_000_000.0))
+    assert served(monitor, "/healthz")[0] == served(monitor, "/readyz")[0] == 200
+
+
+def test_a_program_that_waits_for_others_is_alive(monitor: Monitor) -> None:
+    monitor.streak.fail(3, "no broker answered", waits_for_others=True)
+    monitor.set_state("backing-off")
+    assert served(monitor, "/healthz")[0] == 200
+    assert served(monitor, "/readyz")[0] == 503
+
+
+def test_a_monitor_that_hangs_is_not_alive() -> None:
+    known = Condition("continuous", "q", looked_at=10.0)
+    assert judge_alive(known, Streak(60), 10.0 + SILENT_S).healthy
+    assert not judge_alive(known, Streak(60), 11.0 + SILENT_S).healthy
+
+
+def test_no_filter_is_told_with_its_address(monitor: Monitor) -> None:
+    settings = load({"metrics_port": monitor.port})
+    monitor.close()
+    verdict = ask(settings)
+    assert verdict["line"] == f"no filter answers at http://127.0.0.1:{monitor.port}: Connection refused"
+    assert not verdict["healthy"]
+
+
+def test_a_query_is_ready_once_it_moves() -> None:
+    known = Condition("real-time", "q", looked_at=0.0, state="running", lag_records=3.0)
+    line = "q is starting to read in real-time mode, no commit yet, lag 3 records"
+    assert judge_ready(known, Streak(60), 5.0).line == line
+    known.moves = True
+    known.last_commit_at = 3.0
+    verdict = judge_ready(known, Streak(60), 5.0)
     assert verdict.healthy
-    assert "fraud-filter is active in continuous mode, last commit" in verdict.line
-    assert verdict.line.endswith("lag 3 records")
-    assert (verdict.mode, verdict.query, verdict.state, verdict.lag_records) == (
-        "continuous",
-        "fraud-filter",
-        "active",
-        3,
-    )
-    assert verdict.last_commit_age_s is not None
-    assert verdict.last_commit_age_s > 0
-    assert not ask(settings).healthy
-    assert "no filter answers at" in ask(settings).line
+    assert verdict.line == "q is active in real-time mode, last commit 2 s ago, lag 3 records"
+    assert (verdict.state, verdict.last_commit_age_s, verdict.lag_records) == ("active", 2.0, 3.0)
 
 
-def test_a_stalled_filter_is_not_well() -> None:
-    text = 'fraud_filter_up{mode="continuous",query="q"} 1\nfraud_filter_healthy{mode="continuous",query="q"} 0\n'
-    verdict = judge(text, 5.0)
+@pytest.mark.parametrize(
+    ("committed", "read", "ends", "told"),
+    [
+        ({}, {}, {0: 5, 1: 9}, True),  # nothing waits
+        ({}, {}, {0: 6, 1: 9}, False),
+        ({0: 6}, {}, {0: 9, 1: 9}, True),
+        ({0: 5}, {1: 10}, {0: 9, 1: 99}, True),
+        ({0: 4}, {0: 5}, {0: 9}, False),
+    ],
+)
+def test_a_query_moves_when_it_has_read_or_nothing_waits(
+    committed: dict[int, int], read: dict[int, int], ends: dict[int, int], told: bool
+) -> None:
+    seen = Seen("id", frozenset(ends), {number: (0, end) for number, end in ends.items()}, ends)
+    assert moves({0: 5, 1: 9}, committed, seen, Pulse(0, (), (), read)) is told
+    assert moves({0: 5, 1: 9}, committed, None, None) is (0 in committed and committed[0] > 5)
+
+
+def test_a_stalled_filter_is_not_ready() -> None:
+    trouble = Verdict("the query made no progress", "stalled", "no-progress")
+    known = Condition("continuous", "q", looked_at=0.0, state="running", trouble=trouble, moves=True)
+    verdict = judge_ready(known, Streak(60), 5.0)
     assert not verdict.healthy
-    assert verdict.line == "q is stalled in continuous mode, no commit yet"
+    assert verdict.line == "q is stalled in continuous mode, no commit yet: the query made no progress"
 
 
-def test_a_standby_is_well_once_it_can_take_over() -> None:
-    registry = Registry()
-    metrics = FilterMetrics(registry, mode="continuous", query="q", topic="payments")
-    metrics.set_state("warming-up")
-    assert not judge(generate_latest(registry).decode(), 5.0).healthy
-    metrics.set_state("standby")
-    verdict = judge(generate_latest(registry).decode(), 5.0)
-    assert verdict.healthy
-    assert verdict.line == "q is a standby in continuous mode, ready to take over"
-    metrics.set_differs(True)
-    assert judge(generate_latest(registry).decode(), 5.0).line.endswith(
-        ", with other rules or settings than the active filter"
-    )
+def test_a_standby_is_ready_once_it_can_take_over(monitor: Monitor) -> None:
+    monitor.set_state("warming-up")
+    assert served(monitor, "/readyz")[0] == 503
+    monitor.set_state("standby")
+    line = "fraud-filter is a standby in micro-batch mode, ready to take over"
+    assert served(monitor, "/readyz") == (200, line)
+    monitor.set_differs(True)
+    assert served(monitor, "/readyz") == (200, f"{line}, with other rules or settings than the active filter")
 
 
-def test_no_proxy_is_asked_for_what_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = MetricsServer(Registry(), "127.0.0.1", 0, "metrics_port")
+def test_no_proxy_is_asked_for_what_is_here(monkeypatch: pytest.MonkeyPatch, monitor: Monitor) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
-    try:
-        assert "no filter answers" not in ask(load({"metrics_port": server.port})).line
-    finally:
-        server.stop()
+    assert "no filter answers" not in ask(load({"metrics_port": monitor.port}))["line"]
 
 
-def test_another_page_is_no_filter() -> None:
+@pytest.mark.parametrize("body", [b"<!doctype html>\n<title>Hello</title>\n", b"[]", b"7", b"[" * 100_000, b"\xff"])
+def test_another_page_is_no_filter(body: bytes) -> None:
     class Page(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(b"<!doctype html>\n<title>Hello</title>\n")
+            self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             pass
@@ -90,8 +154,16 @@ def test_another_page_is_no_filter() -> None:
         thread.start()
         verdict = ask(load({"metrics_port": server.server_port}))
         thread.join()
-    assert not verdict.healthy
-    assert "is no filter: see metrics_port" in verdict.line
+    assert not verdict["healthy"]
+    assert "is no filter: see metrics_port" in verdict["line"]
+
+
+def test_the_metrics_of_another_program_are_no_filter() -> None:
+    server = MetricsServer(Registry(), "127.0.0.1", 0, "probe_port")
+    try:
+        assert "is no filter" in ask(load({"metrics_port": server.port}))["line"]
+    finally:
+        server.stop()
 
 
 def test_a_partition_that_is_gone_has_no_offsets_any_more() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fraud_filter.home import HOME
+from fraud_filter.metrics.server import MetricsServer, Registry
 
 #: The script asks at port 8080; a stack of this machine holds that of 127.0.0.1.
 MASTER = "127.0.0.5"
@@ -43,16 +44,16 @@ def page() -> Iterator[type[Page]]:
     server.server_close()
 
 
-def check(tmp_path: Path, role: str, addresses: str = "172.18.0.3 172.20.0.4 ") -> tuple[int, str]:
+def check(tmp_path: Path, *words: str, addresses: str = "172.18.0.3 172.20.0.4 ") -> tuple[int, str]:
     """Exit code and output, in a container with these addresses."""
     hostname = tmp_path / "hostname"
     hostname.write_text(f'#!/bin/sh\n[ "$1" = -I ] && echo "{addresses}"\n')
     hostname.chmod(0o755)
     env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SPARK_MASTER": f"spark://{MASTER}:7077"}
     done = subprocess.run(
-        [HOME / "spark/healthcheck", role], env=env, capture_output=True, text=True, check=False, timeout=20
+        [HOME / "spark/healthcheck", *words], env=env, capture_output=True, text=True, check=False, timeout=20
     )
-    return done.returncode, done.stdout.strip()
+    return done.returncode, (done.stdout + done.stderr).strip()
 
 
 def worker(host: str, state: str) -> dict[str, object]:
@@ -63,8 +64,8 @@ def test_a_worker_is_known_by_any_of_its_addresses(page: type[Page], tmp_path: P
     page.state = {"workers": [worker("172.20.0.44", "DEAD"), worker("172.20.0.4", "ALIVE")], "aliveworkers": 1}
     code, said = check(tmp_path, "worker")
     assert (code, said) == (0, 'the master says: "ALIVE"')
-    assert check(tmp_path, "worker", "172.20.0.44 ")[0] == 1
-    assert check(tmp_path, "worker", "172.20.0.5 ") == (1, "the master says: unknown")
+    assert check(tmp_path, "worker", addresses="172.20.0.44 ")[0] == 1
+    assert check(tmp_path, "worker", addresses="172.20.0.5 ") == (1, "the master says: unknown")
 
 
 @pytest.mark.parametrize(("status", "code"), [("ALIVE", 0), ("RECOVERING", 1), ("COMPLETING_RECOVERY", 1)])
@@ -75,6 +76,23 @@ def test_a_worker_waits_for_a_master_that_recovers(page: type[Page], tmp_path: P
 
 def test_a_worker_waits_for_a_master_that_is_away(tmp_path: Path) -> None:
     assert check(tmp_path, "recovered")[0] != 0
+
+
+def test_a_page_tells_why_a_program_is_not_ready(tmp_path: Path) -> None:
+    """Docker keeps the output: `docker inspect` shows it."""
+    right = False
+    pages = {"/readyz": lambda: (right, {"line": "q is starting"})}
+    server = MetricsServer(Registry(), "127.0.0.1", 0, "metrics_port", pages)
+    try:
+        words = ("page", str(server.port), "/readyz")
+        code, said = check(tmp_path, *words)
+        assert code == 1
+        assert said.splitlines() == [f"127.0.0.1:{server.port}/readyz answers 503", '{"line": "q is starting"}']
+        right = True
+        assert check(tmp_path, *words) == (0, "served")
+    finally:
+        server.stop()
+    assert check(tmp_path, *words)[0] == 1
 
 
 def test_the_entrypoint_asks_before_it_starts_a_worker() -> None:

@@ -87,7 +87,7 @@ class Standby:
             self._watch(java, files, inputs, own)
         if self.is_over:
             self.monitor.metrics.count_takeover()
-            self.monitor.metrics.set_differs(False)
+            self.monitor.set_differs(False)
             _log.warning(
                 "event=taking_over mode=%s query=%s waited_s=%.1f", settings.mode, settings.query_name,
                 time.monotonic() - began,
@@ -176,7 +176,7 @@ class Standby:
         except CheckpointError as error:
             _log.warning("event=standby_blind query=%s reason=%r", self.settings.query_name, str(error))
             return
-        self.monitor.metrics.set_differs(bool(found))
+        self.monitor.set_differs(bool(found))
         if found != self._differing:
             self._differing = found
             log = _log.warning if found else _log.info
