@@ -97,7 +97,7 @@ test-timed: $(READY) ## Run the tests that judge times
 	$(TIMED)
 
 test-unit: $(READY) ## Run the tests that need neither Kafka nor Spark
-	$(BIN)/pytest tests/unit $(SIDE_BY_SIDE) 3
+	$(BIN)/pytest tests/unit -m "not timed $(SCOPE)" $(SIDE_BY_SIDE) 3
 
 test-embedded: $(READY) ## Run the tests on a real Kafka and a real Spark
 	$(BIN)/pytest tests/embedded -m "not timed $(SCOPE)" $(SIDE_BY_SIDE) 2

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from exhaustive import exhaustive
 from running import Stage
+
+VERBS = ("run", "generate", "probe", "audit")
 
 
 def _refused(stage: Stage, *words: str, **settings: str) -> str:
@@ -26,7 +29,7 @@ def _refused(stage: Stage, *words: str, **settings: str) -> str:
     return lines[0]
 
 
-@pytest.mark.parametrize("verb", ["run", "generate", "probe", "audit"])
+@pytest.mark.parametrize("verb", exhaustive(VERBS, but=["run", "audit"]))
 def test_an_unreachable_broker(stage: Stage, verb: str) -> None:
     with socket.socket() as taken:  # bound and not listening: refuses connections
         taken.bind(("127.0.0.1", 0))
@@ -36,7 +39,7 @@ def test_an_unreachable_broker(stage: Stage, verb: str) -> None:
     assert "KAFKA_BOOTSTRAP_SERVERS" in message
 
 
-@pytest.mark.parametrize("verb", ["run", "generate", "probe", "audit"])
+@pytest.mark.parametrize("verb", exhaustive(VERBS, but=["generate", "probe"]))
 def test_a_missing_topic(stage: Stage, verb: str) -> None:
     names = {"input_topic": "no-such-a", "flagged_topic": "no-such-b", "rejected_topic": "no-such-c"}
     message = _refused(stage, verb, **names)

@@ -14,6 +14,8 @@ from hdrh.histogram import HdrHistogram
 
 from browser import measure
 
+#: `test_experiment_run` is a shorter bench.
+pytestmark = pytest.mark.exhaustive
 NAMES = ("real-time", "floor")
 SECONDS = 6
 #: One rate, one round, as short as figures allow; twice as much as 100/s for more of them.

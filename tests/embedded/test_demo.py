@@ -140,7 +140,7 @@ def test_a_mode_that_fails_is_reported_with_its_reason_and_the_next_one_runs(sta
 @pytest.mark.parametrize(
     ("number", "code", "moment"),
     [
-        (signal.SIGTERM, 143, "real-time: warming up"),
+        pytest.param(signal.SIGTERM, 143, "real-time: warming up", marks=pytest.mark.exhaustive),
         (signal.SIGINT, 130, "real-time: starting"),
     ],
 )

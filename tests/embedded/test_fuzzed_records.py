@@ -13,6 +13,7 @@ import pytest
 import yaml
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
+from exhaustive import exhaustive
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
 from fraud_filter.config import load
@@ -111,7 +112,7 @@ def test_records_in_micro_batches(stage: Stage, rich: dict[str, str], seed: int,
     }
 
 
-@pytest.mark.parametrize("mode", ["continuous", "real-time"])
+@pytest.mark.parametrize("mode", exhaustive(["continuous", "real-time"], but=["real-time"]))
 def test_records_one_by_one(stage: Stage, mode: str, seed: int, times: int) -> None:
     huge = oversized_records()
     records = [*draw_records(load_schema(load().payment_schema), 1000 * times, seed), *large_records()[::4], *huge]

@@ -29,7 +29,7 @@ from running import Stage, wait_until
 
 RECORDED = Path(__file__).parents[1] / "data" / "checkpoints"
 LOCK_S = 6
-CHANGES = "continuous:real-time,real-time:micro-batch,micro-batch:async-progress,async-progress:continuous"
+ROUND_TRIP = "continuous:real-time,real-time:micro-batch,micro-batch:async-progress,async-progress:continuous"
 STATELESS = "rules:\n  - {name: large, when: amount >= 5000}"
 QUICK = {"checkpoint_lock_timeout_s": str(LOCK_S), "continuous_interval": "1 second", "restart_backoff_s": "0.2"}
 
@@ -56,25 +56,27 @@ def record(spark: Any, name: str, location: str, without: Sequence[str] = ()) ->
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("changes", ["continuous:real-time", pytest.param(ROUND_TRIP, marks=pytest.mark.exhaustive)])
 def test_each_mode_is_killed_and_followed_by_another_and_no_decision_or_score_is_lost(
-    hdfs: Hdfs, spark: Any, tmp_path: Path
+    hdfs: Hdfs, spark: Any, tmp_path: Path, changes: str
 ) -> None:
-    """One round trip of four changes, all processes killed at each; the audit is the verb's."""
+    """All processes are killed at each change; the audit is the verb's."""
     rules = with_model(tmp_path, STATELESS, "{name: scored, when: score > 0.02}")
     train(spark, read(rules), tmp_path / "model")
     file = tmp_path / "reports" / "transitions.json"
     file.parent.mkdir()
-    words = ["--only", CHANGES, "--stop", "kill", "--seconds", "1", "--rate", "100", "--output", str(file)]
+    words = ["--only", changes, "--stop", "kill", "--seconds", "1", "--rate", "100", "--output", str(file)]
     words += ["--rules", str(rules), "--below", f"{hdfs.uri}/transitions"]
     done = call("transitions", *words, "--checkpoint-lock-timeout-s", str(LOCK_S), "--continuous-interval", "1 second")
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(file.read_text())
-    assert ",".join(f"{one['from']}:{one['to']}" for one in found) == CHANGES
+    assert ",".join(f"{one['from']}:{one['to']}" for one in found) == changes
     assert {(one["stop"], one["lost"], one["unexpected"], one["error"]) for one in found} == {("kill", 0, 0, "")}
     assert "lacks the metadata line" in found[0]["how"]
     assert list(file.parent.iterdir()) == [file]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(600)
 def test_two_filters_on_one_checkpoint_and_a_repair_beside_them(hdfs: Hdfs, stage: Stage) -> None:
     """Continuous mode ignores that an epoch is written already: only the lock keeps a second filter away.
@@ -130,6 +132,7 @@ def fourth_after_a_stop(third: Child, fourth: Child, decisions: Decisions) -> It
         yield
 
 
+@pytest.mark.exhaustive
 def test_a_repair_that_dies_at_any_change_is_completed_by_the_next(hdfs: Hdfs, spark: Any) -> None:
     location = f"{hdfs.uri}/recorded"
     record(spark, "continuous-killed", location, without=("0", "1", "2"))

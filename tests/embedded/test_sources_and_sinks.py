@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from exhaustive import exhaustive
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
@@ -36,7 +37,7 @@ def _run(directory: Path, mode: str, sink: str) -> Child:
     return Child("the filter", argv, log=directory / "run.log")
 
 
-@pytest.mark.parametrize("mode", RATE_MODES)
+@pytest.mark.parametrize("mode", exhaustive(RATE_MODES, but=["continuous"]))
 def test_the_console_shows_flagged_payments_of_the_rate_source(tmp_path: Path, mode: str) -> None:
     with _run(tmp_path, mode, "console") as program:
 

@@ -87,6 +87,7 @@ def test_of_a_pair_the_one_whose_java_dies_becomes_the_standby_and_comes_back_wh
         run.end()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(600)
 def test_a_frozen_filter_keeps_the_lock_so_that_two_never_work(stage: Stage, times: int) -> None:
     """On a local disk: nobody takes over from Python and Java that stand still, and thawed they go on alone."""

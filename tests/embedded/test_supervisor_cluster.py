@@ -145,6 +145,7 @@ def require_worker_is_waited_for(run: Run, cluster: Cluster) -> None:
     assert metrics(run.port)["fraud_filter_healthy"] == 1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(600)
 def test_of_a_pair_the_one_whose_executor_is_killed_gives_way(run: Callable[..., Run], cluster: Cluster) -> None:
     """The other one has an executor of its own; the former waits for another, in the same Java."""
@@ -166,6 +167,7 @@ def test_of_a_pair_the_one_whose_executor_is_killed_gives_way(run: Callable[...,
             filtering.drain(standby)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(600)
 def test_features_are_right_after_an_executor_is_killed(
     run: Callable[..., Run], stage: Stage, cluster: Cluster

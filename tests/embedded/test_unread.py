@@ -15,13 +15,14 @@ import pytest
 import requests
 from kafka.structs import TopicPartition
 
+from exhaustive import exhaustive
 from faults import events, java_of, metrics, suspend
 from fraud_filter.audit.run import audit
 from lab.harness.processes import Child, free_ports
 from running import Stage, payment, until, wait_until
 
 #: Micro-batch mode reads as async-progress mode does, and commits more often.
-MODES = ("async-progress", "continuous", "real-time")
+MODES = exhaustive(("async-progress", "continuous", "real-time"), but=["continuous"])
 LOST = "fraud_filter_lost_records_total"
 QUICK = {"restart_backoff_s": "0.2", "continuous_interval": "1 second", "real_time_duration": "5 seconds"}
 

@@ -24,6 +24,7 @@ def kill_and_start_again(run: Run) -> None:
     run.await_fresh("kill -9 of the filter", _START_S)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(900)
 def test_features_are_right_after_kills_and_a_broker_restart(stage: Stage, broker: Broker) -> None:
     rules = rules_with_features(stage)

@@ -69,6 +69,7 @@ def test_the_project_s_own_rules_are_checked_by_spark(installed: Installed, proj
     assert f"{shipped + 1} rules" in checked.stdout
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(300)
 def test_a_demo_runs_on_the_project_s_files(installed: Installed, project: Path) -> None:
     ran = installed("demo", *SHORT, cwd=project)

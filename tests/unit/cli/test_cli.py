@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from fraud_filter.cli.main import groups
+from in_process import call
 
 VERBS = [verb for group in groups().values() for verb in group]
 
 
-def _call(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def _start(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """As a process of its own."""
     inherited = {name: os.environ[name] for name in ("PATH", "FRAUD_ENV_FILE")}
     return subprocess.run(
         [sys.executable, "-m", "fraud_filter", *words],
@@ -37,14 +39,14 @@ def test_help_lists_the_verbs_and_imports_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help(verb: str) -> None:
-    answer = _call(verb, "--help")
+    answer = call(verb, "--help")
     assert answer.returncode == 0, answer.stderr
     assert "Usage:" in answer.stdout
 
 
 def test_config_prints_what_is_in_force_and_masks_secrets(tmp_path: Path) -> None:
     secret = "-".join(("hunter", "2"))
-    answer = _call(
+    answer = _start(
         "config", "--json", "--mode", "continuous",
         FRAUD_KAFKA_SASL_PASSWORD=secret,
         FRAUD_LINGER_MS="3", HOME=str(tmp_path),
@@ -86,7 +88,7 @@ def test_config_prints_what_is_in_force_and_masks_secrets(tmp_path: Path) -> Non
 )
 def test_bad_input_is_one_message_and_exit_code_2(words: list[str], said: str, tmp_path: Path) -> None:
     checkpoint = [] if "--checkpoint" in words or words[0] != "run" else ["--checkpoint", str(tmp_path)]
-    answer = _call(*words, *checkpoint)
+    answer = (_start if "turbo" in words else call)(*words, *checkpoint)
     assert answer.returncode == 2, answer.stderr
     assert said in answer.stderr
     assert "Traceback" not in answer.stderr
@@ -94,7 +96,7 @@ def test_bad_input_is_one_message_and_exit_code_2(words: list[str], said: str, t
 
 def _help_of(verb: str, option: str) -> str:
     """What the help says of one option, on one line."""
-    lines = _call(verb, "--help", COLUMNS="200").stdout.splitlines()
+    lines = call(verb, "--help", COLUMNS="200").stdout.splitlines()
     at = next(number for number, line in enumerate(lines) if line.split()[:1] == [option])
     end = next((number for number, line in enumerate(lines[at + 1 :], at + 1) if line.lstrip()[:1] == "-"), None)
     return " ".join(" ".join(lines[at:end]).split())
@@ -131,14 +133,14 @@ def test_help_tells_environment_name_default_and_choices(option: str, shown: str
 )
 def test_tab_completes_verbs_and_choices(words: str, offered: set[str]) -> None:
     line = f"fraud-filter {words}"
-    answer = _call(
+    answer = call(
         _FRAUD_FILTER_COMPLETE="bash_complete", COMP_WORDS=line, COMP_CWORD=str(len(line.split(" ")) - 1),
     )  # fmt: skip
     assert {each.partition(",")[2] for each in answer.stdout.splitlines()} == offered, answer.stderr
 
 
 def test_a_filter_that_does_not_answer_is_told_as_json() -> None:
-    answer = _call("health", "--json", "--metrics-port", "9")
+    answer = call("health", "--json", "--metrics-port", "9")
     found = json.loads(answer.stdout)
     assert answer.returncode == 1
     assert not found["healthy"]

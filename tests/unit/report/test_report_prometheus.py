@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import http.server
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -15,6 +13,7 @@ import pytest
 
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.report.prometheus import Prometheus
+from in_process import call
 
 
 @pytest.fixture
@@ -72,10 +71,7 @@ def test_an_answer_takes_too_long() -> None:
 )
 def test_bad_input_is_one_sentence_and_leaves_no_file(words: list[str], said: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    ran = subprocess.run(
-        [sys.executable, "-m", "fraud_filter", "report", *words, "--output", str(page)],
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+    ran = call("report", *words, "--output", str(page))
     assert ran.returncode == 2, ran.stderr
     assert said in ran.stderr
     assert len(ran.stderr.splitlines()) == 1

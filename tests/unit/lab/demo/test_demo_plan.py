@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from fraud_filter.errors import UsageError
+from in_process import call
 from lab.bench.names import MODE_NAMES, parse_modes
 from lab.demo.run import demo_plan
 
@@ -56,14 +55,7 @@ def test_the_warm_up_is_at_the_measured_rate() -> None:
     ],
 )
 def test_bad_arguments_end_with_code_2_and_one_sentence(arguments: list[str], tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "fraud_filter", "demo", *arguments],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    done = call("demo", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert arguments[1] in done.stderr
     assert "Traceback" not in done.stderr
