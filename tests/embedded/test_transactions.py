@@ -6,6 +6,8 @@ And where a query begins is decided once: a restart before the first commit goes
 from __future__ import annotations
 
 import json
+import time
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -14,6 +16,8 @@ from confluent_kafka import Producer
 from exhaustive import exhaustive
 from faults import events, java_of, metrics
 from fraud_filter.audit.run import audit
+from fraud_filter.metrics import local_http
+from fraud_filter.monitor.monitor import Monitor
 from lab.harness.processes import free_ports
 from running import Stage, payment, until, wait_until
 
@@ -100,6 +104,37 @@ def test_latest_is_resolved_once_and_what_is_committed_is_decided_over_kills(sta
         assert program.stop(30) == 0, program.tail()
     result = audit(stage.settings(), start=begin)
     assert (result.expected, result.lost, result.unexpected) == (3 * 2 * COUNT, 0, 0), result
+
+
+def test_what_an_open_transaction_holds_is_told_though_there_is_no_lag(stage: Stage) -> None:
+    """The end for a reader of committed records rests before the transaction, whatever is appended behind it."""
+    settings = stage.settings().model_copy(update={"metrics_port": 0, "stall_timeout_s": 2})
+    producer = Ledgers(stage, "long")
+    with closing(Monitor(settings, ())) as monitor:
+
+        def told(name: str) -> dict[str, float]:
+            known = metrics(monitor.port, "partition").items()
+            return {key.partition("/")[2]: value for key, value in known if key.startswith(f"fraud_filter_{name}/")}
+
+        def is_held_up() -> bool:
+            return (
+                "an open transaction holds partitions 0, 1"
+                in local_http.get("127.0.0.1", monitor.port, "/readyz", 5)[1]
+            )
+
+        monitor.set_state("running")
+        until(lambda: told("held_records") == {"0": 0, "1": 0}, "nothing is held")
+        began = time.time()
+        producer.begin("open")
+        stage.send((f"c{number}", payment(f"behind-{number}", 6000)) for number in range(20))
+        until(lambda: sum(told("held_records").values()) == 2 * COUNT + 20, "all is held")
+        assert told("latest_offset") == {"0": 0, "1": 0}
+        assert all(began <= since <= time.time() for since in told("held_since_timestamp_seconds").values())
+        until(is_held_up, "the filter is not ready")
+        producer.commit()
+        until(lambda: told("held_records") == {"0": 0, "1": 0}, "nothing is held any more")
+        assert told("held_since_timestamp_seconds") == {}
+        assert not is_held_up()
 
 
 def write_three(stage: Stage) -> tuple[Ledgers, Ledgers]:

@@ -1,11 +1,11 @@
-"""The first offsets and the ends of all partitions, by two requests a broker, however many partitions there are."""
+"""The first offsets and the ends of all partitions, by three requests a broker, however many partitions there are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as LateError
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # it is public
@@ -20,8 +20,20 @@ _PATIENCE_S = 2.0
 Answers = dict[TopicPartition, "Future[Any]"]
 
 
-def ask_bounds(admin: AdminClient, settings: Settings, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-    """The first retained offset and the end, for a reader with `kafka_isolation_level`, of partitions of the input.
+class Bounds(NamedTuple):
+    """Of a partition: the first retained offset, and the end for a reader with `kafka_isolation_level`.
+
+    `held` offsets lie between that end and the high watermark: an open transaction holds them back from a reader of
+    committed records.
+    """
+
+    low: int
+    end: int
+    held: int
+
+
+def ask_bounds(admin: AdminClient, settings: Settings, partitions: Iterable[int]) -> dict[int, Bounds]:
+    """The bounds of partitions of the input.
 
     Those of which no broker tells within 2 seconds are left out.
 
@@ -37,25 +49,36 @@ def ask_bounds(admin: AdminClient, settings: Settings, partitions: Iterable[int]
             f"the offsets of topic {settings.input_topic!r} can't be read: no partition has a leader"
         )
     ends: Any = OffsetSpec  # has no types
-    lows, highs = (_ask(admin, settings, asked, spec) for spec in (ends.earliest(), ends.latest()))
-    known: dict[int, tuple[int, int]] = {}
+    everything = IsolationLevel.READ_UNCOMMITTED
+    answers = [_ask(admin, asked, spec, everything) for spec in (ends.earliest(), ends.latest())]
+    found, reason = _take(answers, asked)
+    if settings.kafka_isolation_level == "read_committed" and found:
+        # Asked afterwards: what is appended meanwhile is not taken for held.
+        asked = [partition for partition in asked if partition.partition in found]
+        stable, reason = _take([_ask(admin, asked, ends.latest(), IsolationLevel.READ_COMMITTED)], asked)
+        found = {number: [*found[number], *end] for number, end in stable.items()}
+    if not found:
+        raise FraudFilterError(f"the offsets of topic {settings.input_topic!r} can't be read: {reason}")
+    return {number: Bounds(at[0], at[-1], max(0, at[1] - at[-1])) for number, at in found.items()}
+
+
+def _take(answers: list[Answers], asked: list[TopicPartition]) -> tuple[dict[int, list[int]], str]:
+    """The offsets of partitions for which all answers came, and why the last one of another partition lacks some."""
+    found: dict[int, list[int]] = {}
     reason = ""
     for partition in asked:
         try:
-            low, high = (answers[partition].result(_PATIENCE_S * 2) for answers in (lows, highs))
-            if low.offset < 0 or high.offset < 0:  # what librdkafka gives where a broker's answer has none
+            offsets = [int(each[partition].result(_PATIENCE_S * 2).offset) for each in answers]
+            if min(offsets) < 0:  # what librdkafka gives where a broker's answer has none
                 reason = "a broker gave none"
             else:
-                known[partition.partition] = low.offset, high.offset
+                found[partition.partition] = offsets
         except KafkaException as error:
             reason = describe_error(error)
         except LateError:
             reason = "timed out"
-    if not known:
-        raise FraudFilterError(f"the offsets of topic {settings.input_topic!r} can't be read: {reason}")
-    return known
+    return found, reason
 
 
-def _ask(admin: AdminClient, settings: Settings, asked: list[TopicPartition], spec: Any) -> Answers:
-    level = IsolationLevel[settings.kafka_isolation_level.upper()]
+def _ask(admin: AdminClient, asked: list[TopicPartition], spec: Any, level: IsolationLevel) -> Answers:
     return admin.list_offsets(dict.fromkeys(asked, spec), isolation_level=level, request_timeout=_PATIENCE_S)

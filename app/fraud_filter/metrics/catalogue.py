@@ -131,6 +131,18 @@ LATEST_OFFSET = _PARTITION.of(Gauge, "fraud_filter_latest_offset", "offset", "En
 CONSUMER_LAG = _PARTITION.of(
     Gauge, "fraud_filter_consumer_lag_records", "records", "End offset minus the next offset to read."
 )
+HELD_RECORDS = _PARTITION.of(
+    Gauge,
+    "fraud_filter_held_records",
+    "records",
+    "Offsets of the input partition that an open transaction holds back: high watermark minus last stable offset.",
+)
+HELD_SINCE = _PARTITION.of(
+    Gauge,
+    "fraud_filter_held_since_timestamp_seconds",
+    "seconds since 1970",
+    "When the filter first saw that the open transaction holds the input partition; no series while none does.",
+)
 UNKNOWN_PARTITIONS = _FILTER.of(
     Gauge,
     "fraud_filter_unknown_partitions",

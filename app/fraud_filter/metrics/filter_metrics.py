@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Literal, get_args
 
@@ -26,6 +26,7 @@ class FilterMetrics:
         self._values = (mode, query)
         self._topic = topic
         self._partitions: set[int] = set()
+        self._told_held: set[int] = set()
 
         self._restarts = catalogue.RESTARTS.make(registry)
         for reason in reasons:
@@ -47,6 +48,8 @@ class FilterMetrics:
         self._read = catalogue.READ_OFFSET.make(registry)
         self._latest = catalogue.LATEST_OFFSET.make(registry)
         self._lag = catalogue.CONSUMER_LAG.make(registry)
+        self._held = catalogue.HELD_RECORDS.make(registry)
+        self._held_since = catalogue.HELD_SINCE.make(registry)
         self._unknown = catalogue.UNKNOWN_PARTITIONS.make(registry)
         self._last = catalogue.LAST_PROGRESS.make(registry)
         self._needed = catalogue.SLOTS_NEEDED.make(registry)
@@ -156,12 +159,21 @@ class FilterMetrics:
         self._set(self._lag, lag)
         return lag
 
+    def set_held(self, held: Offsets, since: dict[int, float]) -> None:
+        """How many offsets open transactions hold, by partition, and since when (seconds since 1970) where some do."""
+        self._forget(self._told_held - held.keys(), self._held)
+        self._forget(self._told_held - since.keys(), self._held_since)
+        self._told_held = set(held)
+        self._set(self._held, held)
+        self._set(self._held_since, since)
+
     def forget_offsets(self) -> None:
         """Tells of no partition any more: another filter does."""
         self._forget(self._partitions, self._committed, self._read, self._latest, self._lag)
         self._partitions = set()
+        self.set_held({}, {})
 
-    def _set(self, gauge: Gauge, values: Offsets) -> None:
+    def _set(self, gauge: Gauge, values: Mapping[int, float]) -> None:
         for number, value in values.items():
             gauge.labels(*self._values, self._topic, str(number)).set(value)
 

@@ -32,7 +32,8 @@ class Verdict:
 class Condition:
     """What is known of the filter now; the monitor keeps it.
 
-    `moves`: since it was started the query has read something, or found that nothing waits. `last_commit_at` is in
+    `moves`: since it was started the query has read something, or found that nothing waits. `waits`: what keeps it from
+    reading. `last_commit_at` is in
     seconds since 1970, `looked_at` in seconds of the monotonic clock.
     """
 
@@ -42,6 +43,7 @@ class Condition:
     state: State = "starting"
     trouble: watchdog.Verdict = field(default_factory=watchdog.Verdict)
     moves: bool = False
+    waits: str = ""
     differs: bool = False
     lag_records: float | None = None
     last_commit_at: float | None = None
@@ -54,7 +56,7 @@ def judge_ready(known: Condition, streak: Streak, now: float) -> Verdict:
         unlike = ", with other rules or settings than the active filter" if known.differs else ""
         line = f"{known.query} is a standby {where}, ready to take over{unlike}"
         return Verdict(True, line, known.mode, known.query, known.state)
-    state, reason = _state(known), known.trouble.trouble
+    state, reason = _state(known), known.trouble.trouble or (known.waits if known.state == "running" else "")
     if failures:
         state, reason = "in a restart loop", failures
     age_s = None if known.last_commit_at is None else now - known.last_commit_at
@@ -86,6 +88,8 @@ def _state(known: Condition) -> str:
         return "short of task slots"
     if known.trouble.trouble:
         return "stalled"
+    if known.waits:
+        return "held up"
     return "active" if known.moves else "starting to read"
 
 

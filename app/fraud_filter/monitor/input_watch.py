@@ -13,7 +13,7 @@ from fraud_filter.checkpoint.progress import Offsets
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.offsets import open_consumer
-from fraud_filter.kafka.partition_bounds import ask_bounds
+from fraud_filter.kafka.partition_bounds import Bounds, ask_bounds
 from fraud_filter.kafka.topic_id import find_input, open_admin
 from fraud_filter.monitor import readable_ends
 from fraud_filter.monitor.readable_ends import ReadableEnds
@@ -23,18 +23,17 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Seen:
-    """One look: the topic's id and its partitions; of those that a broker told of, first offset, end and
-    `ReadableEnds`."""
+    """One look: the topic's id and its partitions; of those that a broker told of, `Bounds` and `ReadableEnds`."""
 
     topic_id: str
     partitions: frozenset[int]
-    bounds: dict[int, tuple[int, int]]
+    bounds: dict[int, Bounds]
     readable: Offsets
 
     @property
     def latest(self) -> Offsets:
         """The ends."""
-        return {number: end for number, (_, end) in self.bounds.items()}
+        return {number: bounds.end for number, bounds in self.bounds.items()}
 
 
 class InputWatch:
@@ -61,7 +60,7 @@ class InputWatch:
         if set(topic.partitions) - bounds.keys():  # librdkafka may never find a broker again that had gone
             self._admin = open_admin(settings)
         self._tell(sorted(set(topic.partitions) - bounds.keys()))
-        latest = {number: end for number, (_, end) in bounds.items()}
+        latest = {number: each.end for number, each in bounds.items()}
         return Seen(topic.id, frozenset(topic.partitions), bounds, self._ends.look(committed, latest))
 
     def _tell(self, unknown: list[int]) -> None:

@@ -27,6 +27,7 @@ from fraud_filter.monitor.pulse import Pulse, PulseReader
 from fraud_filter.monitor.removals import Removals
 from fraud_filter.monitor.streak import Streak
 from fraud_filter.monitor.task_reads import TaskReads
+from fraud_filter.monitor.waits import Waits
 from fraud_filter.monitor.watchdog import Kind, Verdict, Watchdog
 from fraud_filter.query.preflight import Inputs
 
@@ -100,6 +101,7 @@ class Monitor:
         self._told: tuple[Kind, float] = ("", 0.0)
         self._removals = Removals(settings)
         self._topic_id = ""
+        self._waits = Waits()
         #: Whether a query was started before, so that its checkpoint can't be empty.
         self.has_started = False
         #: The ends that were last seen of a topic's partitions, by its id.
@@ -247,7 +249,8 @@ class Monitor:
                 return
             if seen:
                 reached = {number: max(at, committed.get(number, 0)) for number, at in place.at.items()}
-                self.metrics.count_lost(self._removals.look(seen.topic_id, committed | reached, seen.bounds))
+                spans = {number: (bounds.low, bounds.end) for number, bounds in seen.bounds.items()}
+                self.metrics.count_lost(self._removals.look(seen.topic_id, committed | reached, spans))
             self._judge(self._watch, committed, seen)
 
     def _give_up(self, watch: _Watch, seen: Seen) -> None:
@@ -263,7 +266,14 @@ class Monitor:
         if stands_by:
             self.metrics.forget_offsets()
             self._condition.lag_records = None
+            self._waits, self._condition.waits = Waits(), ""
             return
+        now = time.time()
+        self._waits.look(seen, now)
+        self._condition.waits = self._waits.trouble(now, self._settings.stall_timeout_s)
+        if seen:
+            held = {number: bounds.held for number, bounds in seen.bounds.items()}
+            self.metrics.set_held(held, self._waits.held)
         told, seen = pulse.read if pulse else {}, seen or Seen("", frozenset(), {}, {})
         lag = self.metrics.set_offsets(committed, seen.latest, seen.readable, told=told, partitions=seen.partitions)
         if lag:
@@ -290,7 +300,8 @@ class Monitor:
             self.metrics.set_slots(watch.watchdog.slots_needed, pulse.slots)
         self._condition.moves = self._condition.moves or moves(watch.place.at, committed, seen, pulse)
         self._set_trouble(True, verdict)
-        self._tell(verdict)
+        waits = self._condition.waits
+        self._tell(verdict if verdict.trouble or not waits else Verdict(waits, kind="waits"))
         self._raise(watch, verdict)
 
     def _raise(self, watch: _Watch, verdict: Verdict) -> None:

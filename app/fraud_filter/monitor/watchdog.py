@@ -17,7 +17,7 @@ from fraud_filter.monitor.pulse import Pulse
 WARM_UP_S = 30.0
 
 Remedy = Literal["stalled", "partitions-added", "slots-lacking", "slots-back", "topic-recreated"]
-Kind = Literal["", "java-silent", "no-progress", "no-commits", Remedy]
+Kind = Literal["", "waits", "java-silent", "no-progress", "no-commits", Remedy]
 
 
 @dataclass(frozen=True)

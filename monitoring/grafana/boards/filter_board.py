@@ -271,6 +271,14 @@ _PROGRESS: Content = (
         unit="short",
     ),
     lines(
+        "Held back by open transactions",
+        "Payments behind the first record of a transaction that is still open. They are no lag: a reader of committed "
+        "records gets none of them before the transaction ends.",
+        "fraudfilterinputheld",
+        ask(f"fraud_filter_held_records{{{CHOSEN}}}", "partition {{partition}}, {{mode}}"),
+        unit="short",
+    ),
+    lines(
         "Time since progress",
         "Since the newest commit of the query, and since the newest record on its output topics.",
         "commits-and-epochs",

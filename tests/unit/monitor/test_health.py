@@ -11,6 +11,7 @@ import pytest
 from fraud_filter.checkpoint.progress import Progress
 from fraud_filter.cli.health import ask
 from fraud_filter.config import load
+from fraud_filter.kafka.partition_bounds import Bounds
 from fraud_filter.metrics import local_http
 from fraud_filter.metrics.filter_metrics import FilterMetrics
 from fraud_filter.metrics.server import MetricsServer, Registry
@@ -108,9 +109,18 @@ def test_a_query_is_ready_once_it_moves() -> None:
 def test_a_query_moves_when_it_has_read_or_nothing_waits(
     committed: dict[int, int], read: dict[int, int], ends: dict[int, int], told: bool
 ) -> None:
-    seen = Seen("id", frozenset(ends), {number: (0, end) for number, end in ends.items()}, ends)
+    seen = Seen("id", frozenset(ends), {number: Bounds(0, end, 0) for number, end in ends.items()}, ends)
     assert moves({0: 5, 1: 9}, committed, seen, Pulse(0, (), (), read)) is told
     assert moves({0: 5, 1: 9}, committed, None, None) is (0 in committed and committed[0] > 5)
+
+
+def test_a_query_that_something_keeps_from_reading_is_not_ready() -> None:
+    known = Condition("continuous", "q", looked_at=0.0, state="running", moves=True, lag_records=0.0, waits="it waits")
+    assert (
+        judge_ready(known, Streak(60), 5.0).line
+        == "q is held up in continuous mode, no commit yet, lag 0 records: it waits"
+    )
+    assert judge_alive(known, Streak(60), 5.0).healthy
 
 
 def test_a_stalled_filter_is_not_ready() -> None:
