@@ -11,9 +11,29 @@ from pathlib import Path
 import pytest
 
 from exhaustive import exhaustive
+from lab.harness.broker import HOST, Broker
+from lab.harness.processes import free_ports
+from lab.harness.workspace import Workspace
 from running import Stage
 
 VERBS = ("run", "generate", "probe", "audit")
+
+
+class _Away(Broker):
+    """Has a second listener, whose advertised address nobody listens at."""
+
+    def _configure(self, controller_port: int) -> Path:
+        properties = super()._configure(controller_port)
+        (port,) = free_ports(1)
+        self.second = f"{HOST}:{port}"
+        more = {
+            "listeners": f"BROKER://{self.address},AWAY://{self.second},CONTROLLER://{HOST}:{controller_port}",
+            "advertised.listeners": f"BROKER://{self.address},AWAY://{HOST}:1",
+            "listener.security.protocol.map": "BROKER:PLAINTEXT,AWAY:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        }
+        lines = [f"{name}={value}" for name, value in more.items()]
+        properties.write_text("\n".join([properties.read_text(), *lines, ""]))
+        return properties
 
 
 def _refused(stage: Stage, *words: str, **settings: str) -> str:
@@ -69,3 +89,16 @@ def test_starting_offsets_that_are_none(stage: Stage) -> None:
 def test_the_shortest_real_time_duration(stage: Stage) -> None:
     message = _refused(stage, "run", mode="real-time", real_time_duration="1 second")
     assert "real_time_duration" in message
+
+
+def test_an_advertised_address_that_is_not_reached(java_home: Path, kafka_jars: list[Path], stage: Stage) -> None:
+    with Workspace("fraud-filter-away-") as place, _Away(place, java_home=java_home, jars=kafka_jars) as broker:
+        made = stage.environment() | {"KAFKA_BOOTSTRAP_SERVERS": broker.address, "FRAUD_ENV_FILE": os.devnull}
+        topics = [sys.executable, "-m", "fraud_filter", "topics"]
+        subprocess.run(topics, env={**os.environ, **made}, check=True, timeout=60, capture_output=True)
+        for verb in (["run"], ["audit"], ["tail"], ["probe"], ["generate", "--count", "1"], ["topics"]):
+            words = [*verb, "--kafka-bootstrap-servers", broker.second, "--kafka-timeout-s", "2"]
+            message = _refused(stage, *words)
+            assert repr(broker.second) in message
+            assert "told the address 127.0.0.1:1 for broker 1, which can't be reached from here: " in message, verb
+            assert "Connection refused" in message, verb

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -103,3 +104,24 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model/notes.txt").write_text("none")
     assert "it is no saved PipelineModel" in _refused(file)
+
+
+@pytest.mark.parametrize("left_over", ["another model", "half of it", "nothing"])
+def test_a_model_that_was_overwritten_is_not_loaded_under_the_old_version(
+    history: Any, tmp_path: Path, left_over: str
+) -> None:
+    """Each start of a query loads it, long after its version was read."""
+    (tmp_path / "other").mkdir()
+    file = _save(history, _stages(CLASSIFIERS["tree"]()), tmp_path)
+    rules, saved = read_model(read(file), SCHEMA, settings_with(file))
+    assert saved is not None
+    assert saved.version == rules.model_version
+    add_score(history, saved)
+    _save(history, _stages(DecisionTreeClassifier(maxDepth=2, **OWN)), tmp_path / "other")
+    shutil.rmtree(tmp_path / "model")
+    if left_over != "nothing":
+        shutil.copytree(tmp_path / "other/model", tmp_path / "model")
+    if left_over == "half of it":
+        shutil.rmtree(tmp_path / "model/stages")
+    with pytest.raises(UsageError, match=r"no longer the model that this filter began with .*: put that back"):
+        add_score(history, saved)

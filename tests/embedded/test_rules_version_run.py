@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from kafka.producer.kafka import KafkaProducer
 
 from faults import kill_all, metrics
 from filter_under_load import Run, audit_change, write_rules
@@ -38,7 +39,18 @@ def test_an_audit_over_a_change_of_rules_finds_nothing_lost_and_nothing_unexpect
         told.setdefault(headers[layout.HEADER_RULES].decode(), set()).update(json.loads(record.value)["rules"])
     assert told[version] == {"new"}
     assert sorted(map(sorted, told.values())) == [["new"], ["old"]]
+    # A decision that the old rules would be right to make, about a payment that came long after they were replaced.
+    by_new = [one for one in stage.written()[stage.flagged] if (layout.HEADER_RULES, version.encode()) in one.headers]
+    late = max(by_new, key=lambda one: one.timestamp)
+    (old,) = set(told) - {version}
+    forged = json.dumps({**json.loads(late.value), "rules": ["old"]}).encode()
+    headers = list((dict(late.headers) | {layout.HEADER_RULES: old.encode()}).items())
+    producer = KafkaProducer(bootstrap_servers=stage.address, acks="all")
+    producer.send(stage.flagged, key=late.key, value=forged, headers=headers).get(timeout=20)
+    producer.close()
+    found = audit_change(stage, rules, unexpected=1)
+    assert "were replaced before it came" in found.examples["unexpected"][0].reason
     # without the checkpoint the old rules are not known
     alone = audit(stage.settings().model_copy(update={"rules": rules}))
     assert alone.unexpected > 0
-    assert alone.unknown == result.versions[next(other for other in result.versions if other != version)]
+    assert alone.unknown == found.versions[old]

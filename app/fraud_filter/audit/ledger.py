@@ -110,6 +110,13 @@ class Ledger:
         """Notes a decision on a payment of a former topic of the same name: it is no matter of this one's."""
         self.former += 1
 
+    def see_outdated(self, source: Source, *, is_rejected: bool) -> None:
+        """Notes a decision by rules that were replaced before the payment came; it stands in for no other decision."""
+        self.written += not is_rejected
+        verb = "rejected" if is_rejected else "flagged"
+        reason = f"{verb} by the rules of version {source.version}, which were replaced before it came"
+        self._unexpected(source.partition, source.offset, reason)
+
     def see_unreadable(self, partition: int, offset: int, topic: str) -> None:
         """Notes a record of an output topic (at its own partition and offset) without readable source headers."""
         self._unexpected(partition, offset, f"record of {topic} without readable source headers")

@@ -1,7 +1,8 @@
 """Which rules the audit judges a decision by: those that its header names, else those that decided at its offset.
 
 Rules change while payments come. The filter keeps each version in its checkpoint, with the offsets from which on it
-decided; of what lies before the first of them, and without a checkpoint, the given rules are taken.
+decided, and where the topic ended then: the version before it can't have decided a payment that came later. Of what
+lies before the first of them, and without a checkpoint, the given rules are taken.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
 
 from fraud_filter.audit.gaps import Recorded
 from fraud_filter.model.saved import SavedModel
@@ -92,8 +94,8 @@ class Rulings:
             del self._judges[next(iter(self._judges))]
         return judge
 
-    def see(self, source: Source) -> int:
-        """The rules that a decision is to be judged by."""
+    def see(self, source: Source) -> int | None:
+        """The rules that a decision is to be judged by; None: those of its header were replaced before it could be."""
         self.counted[source.version] += 1
         due = self._due(source.partition, source.offset)
         number = self._numbers.get(source.version)
@@ -102,6 +104,8 @@ class Rulings:
             return due
         if number == due or source.offset < self._first(source):
             return due
+        if self._is_over(source):
+            return None
         self._also.setdefault((source.partition, source.offset), set()).add(number)
         return number
 
@@ -122,6 +126,18 @@ class Rulings:
         """The offset from which on the named version decided; an audit without a checkpoint knows of none."""
         begun = (one.begin.get(source.partition, 0) for one in self._began if one.version == source.version)
         return min(begun, default=0)
+
+    def _is_over(self, source: Source) -> bool:
+        """Whether the named version had been replaced each time before the payment came."""
+        spans = zip_longest(self._began, self._began[1:])
+        over = [
+            next_one is not None
+            and next_one.ends is not None
+            and source.offset >= next_one.ends.get(source.partition, 0)
+            for one, next_one in spans
+            if one.version == source.version and one.begin.get(source.partition, 0) <= source.offset
+        ]
+        return bool(over) and all(over)
 
     def _due(self, partition: int, offset: int) -> int:
         if not self._began:

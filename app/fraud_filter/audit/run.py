@@ -250,10 +250,11 @@ def _read_output(
                     ledger.see_former()
                 elif not ledger.covers(source):
                     continue
+                elif (number := rulings.see(source)) is None:
+                    ledger.see_outdated(source, is_rejected=topic == settings.rejected_topic)
                 elif topic == settings.rejected_topic:
-                    ledger.see_rejected(source, message.key(), message.value(), rulings.see(source))
+                    ledger.see_rejected(source, message.key(), message.value(), number)
                 else:
-                    number = rulings.see(source)
                     fields, rules = _flagged(rulings.oracle(number), message.value())
                     ledger.see_flagged(source, message.key(), fields, rules, number)
 

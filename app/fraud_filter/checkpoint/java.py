@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.config import Settings
-from fraud_filter.errors import FraudFilterError
 from fraud_filter.home import HOME
+from fraud_filter.java import gateway
 
 _STOP_S = 10
 
@@ -25,23 +25,17 @@ def open_checkpoint(location: str, settings: Settings, keep_open: int | None = N
         FraudFilterError: Java does not start, or no such file system is known.
     """
     from pyspark import SparkConf
-    from pyspark.errors import PySparkRuntimeError
-    from pyspark.java_gateway import launch_gateway
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nothing of it is reached from elsewhere
     log4j = HOME / "spark/conf/log4j2.properties"
     conf = SparkConf().set("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log4j.as_uri()}")
     conf.setAll(list(settings.spark_conf.items()))
-    how = {"start_new_session": True, "pass_fds": () if keep_open is None else (keep_open,)}
+    java = gateway.launch(conf, keep_open)
     try:
-        gateway = launch_gateway(conf, how)  # type: ignore[no-untyped-call]
-    except PySparkRuntimeError as error:
-        raise FraudFilterError(f"Java does not start: {error}; is Java 17 or 21 in JAVA_HOME or on the PATH?") from None
-    try:
-        jvm = gateway.jvm
+        jvm = java.jvm
         hadoop = jvm.org.apache.spark.deploy.SparkHadoopUtil.get().newConfiguration(jvm.org.apache.spark.SparkConf())
-        yield CheckpointFiles(jvm, gateway, hadoop, location)
+        yield CheckpointFiles(jvm, java, hadoop, location)
     finally:
-        gateway.shutdown()
-        gateway.proc.stdin.close()  # Java ends at the end of its input
-        gateway.proc.wait(_STOP_S)
+        java.shutdown()
+        java.proc.stdin.close()  # Java ends at the end of its input
+        java.proc.wait(_STOP_S)

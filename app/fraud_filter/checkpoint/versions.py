@@ -19,12 +19,17 @@ VERSIONS = f"{FOLDER}/versions.json"
 @dataclass(frozen=True)
 class Began:
     """A version of the rules decided all payments of the topic from the offsets `begin` on, by partition, until the
-    next one began; `at` in seconds since 1970."""
+    next one began; `at` in seconds since 1970.
+
+    `ends` is where the partitions ended then. The lock was held, so that no former version has decided a payment from
+    there on. None: not known, as in checkpoints of older filters.
+    """
 
     version: str
     topic_id: str
     begin: dict[int, int]
     at: float
+    ends: dict[int, int] | None = None
 
 
 def read_versions(files: CheckpointFiles) -> list[Began]:
@@ -37,8 +42,12 @@ def read_versions(files: CheckpointFiles) -> list[Began]:
 
     def parse(found: Any) -> list[Began]:
         return [
-            Began(str(one["version"]), str(one["topic_id"]), _offsets(one["begin"]), float(one["at"])) for one in found
-        ]
+            Began(
+                str(one["version"]), str(one["topic_id"]), _offsets(one["begin"]), float(one["at"]),
+                None if one.get("ends") is None else _offsets(one["ends"]),
+            )
+            for one in found
+        ]  # fmt: skip
 
     return read_kept(files, VERSIONS, parse, [])
 

@@ -26,10 +26,17 @@ _READERS = {
     # Nothing is guessed: an uneven row would become the header, and the rows before it be left out. All columns are
     # text, for the schema to type.
     ".csv": "read_csv({path}, all_varchar = true, header = true, skip = 0, delim = ',', quote = '\"', escape = '\"', "
-    "comment = '')",
+    "comment = '', allow_quoted_nulls = false)",
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "read_json({path}, columns = {columns})"),
     ".parquet": "read_parquet({path})",
 }
+_INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+#: Integers, also as a column of DOUBLE shows them.
+_INTEGER = r"[+-]?[0-9]+(\.0*)?"
+#: A decimal number of so many digits is the same after a DOUBLE, which is what JSON's readers take.
+_DIGITS = 15
+#: A distance from UTC, after a time.
+_ZONE = r":[0-9]{2}(\.[0-9]+)?[+-](0[1-9]|1[0-9]|00:?(0[1-9]|[1-9]))"
 _COMPRESSED = (".gz", ".zst")
 #: JSON has times and UUIDs as text, and so has a SELECT: DuckDB's guess would change how they are written.
 _GUESSED = re.compile(r"(?:^|(?<= ))(?:DATE|TIME|TIMESTAMP|TIMESTAMP WITH TIME ZONE|UUID)(?=[],)[]|$)")
@@ -63,7 +70,8 @@ class Selection:
         self._path = path
         self._database = duckdb.connect()
         self._database.execute(_SETTINGS)
-        kinds = {field.name.lower(): _types(field)[0] for field in schema.fields}
+        # Read as an integer, 1.5 would be rounded; read as text, 1.50 would become "1.5".
+        kinds = {field.name.lower(): "JSON" if _is_raw(field) else _types(field)[0] for field in schema.fields}
         with self._explained():
             path.open("rb").close()
             self._open({} if select else kinds)
@@ -116,7 +124,7 @@ class Selection:
     def _typed(self, fields: list[Field], key: str | None) -> str:
         types = {field.name: _types(field) for field in fields}
         checked = [f"{_checked(field, types[field.name][0])} AS {_name(field.name)}" for field in fields]
-        key = "NULL" if key is None else _name(key)
+        key = "NULL" if key is None else _as_text(_name(key))
         time = "NULL" if self.time_field is None else f"epoch_ms({_name(self.time_field)})"
         read = [f"CAST({_name(field.name)} AS {types[field.name][1]})" for field in fields]
         return (
@@ -162,19 +170,50 @@ def _types(field: Field) -> tuple[str, str]:
 
 
 def _of_json(part: Any) -> Any:
-    if isinstance(part, exp.DataType) and part.is_type("decimal", "binary"):
-        return exp.DataType.build("DOUBLE" if part.is_type("decimal") else "TEXT")
+    if isinstance(part, exp.DataType) and part.is_type("decimal", "float", "binary"):
+        return exp.DataType.build("TEXT" if part.is_type("binary") else "DOUBLE")
     return part
 
 
+def _is_raw(field: Field) -> bool:
+    """Whether a file of JSON gives the field as it is written."""
+    return field.type in (*_INTEGERS, "STRING")
+
+
+def _as_text(name: str) -> str:
+    """The column as text; one that is read as JSON without the quotes."""
+    return f"CASE WHEN typeof({name}) = 'JSON' THEN {name}::JSON->>'$' ELSE {name}::VARCHAR END"
+
+
 def _checked(field: Field, kind: str) -> str:
-    """The value as this type; what is none ends the replay in words."""
-    name = _name(field.name)
-    said = f"{_text(f'column {field.name!r}: ')} || {name}::VARCHAR || {_text(f' is no {field.type}')}"
-    value = f"coalesce(TRY_CAST({name} AS {kind}), CASE WHEN {name} IS NOT NULL THEN error({said}) END)"
-    if kind in ("REAL", "DOUBLE"):  # JSON has no word for the others
-        return f"CASE WHEN isfinite({value}) THEN {value} END"
-    return value
+    """The value as this type; what is none, or would become another value, ends the replay in words."""
+    name, is_text = _name(field.name), kind == "TEXT"
+    raw = f"{name}::VARCHAR"
+    given = f"{name} IS NOT NULL" + ("" if is_text else f" AND {raw} <> ''")
+
+    def refused(why: str) -> str:
+        return f"error({_text(f'column {field.name!r}: ')} || {raw} || {_text(f' {why}')})"
+
+    value = f"TRY_CAST({raw if field.type in _INTEGERS else name} AS {kind})"
+    flaws = [(f"typeof({name}) = 'BLOB'", "is binary; give base64(…) of it with --select")]
+    if field.type == "STRING":
+        value = _as_text(name)
+        flaws.append((f"typeof({name}) = 'JSON' AND json_type({name}::JSON) = 'DOUBLE'", "is no text but a number"))
+    elif field.type in _INTEGERS:
+        flaws.append((f"NOT regexp_full_match(trim({raw}), '{_INTEGER}')", f"is no {field.type}"))
+    elif kind == "DOUBLE":
+        flaws.append((f"NOT isfinite({value})", "is a number that JSON can't say"))
+        if decimal := re.fullmatch(r"DECIMAL\((\d+), ?(\d+)\)", field.type):
+            most = _DIGITS - int(decimal[2])
+            flaws.append((f"abs({value}) >= 1e{most}", f"has more than {_DIGITS} digits, of which some would change"))
+    elif kind in ("TIMESTAMP", "TIMESTAMPTZ", "DATE"):
+        is_far = f"{value} IS NOT NULL AND coalesce(year({value}), 0) NOT BETWEEN 1 AND 9999"
+        flaws.append((is_far, "is not within the years 1 to 9999"))
+        if field.type == "TIMESTAMP_NTZ":
+            flaws.append((f"regexp_matches({raw}, '{_ZONE}')", "has a zone, which TIMESTAMP_NTZ has not"))
+    cases = " ".join(f"WHEN {given} AND {test} THEN {refused(why)}" for test, why in flaws)
+    none = f"WHEN {given} AND {value} IS NULL THEN {refused(f'is no {field.type}')}"
+    return f"CASE {cases} {none} ELSE {value} END"
 
 
 def _name(name: str) -> str:

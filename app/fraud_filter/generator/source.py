@@ -55,9 +55,11 @@ class Source(Protocol):
 
 
 def encoded(record: Any) -> bytes:
-    """A record as JSON; times, which are UTC without a zone, become ISO 8601 with milliseconds."""
+    """A record as JSON; times, which are UTC without a zone, become ISO 8601 with milliseconds, or microseconds."""
     return json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=_as_text).encode()
 
 
 def _as_text(value: date | datetime) -> str:
-    return f"{value.isoformat(timespec='milliseconds')}Z" if isinstance(value, datetime) else value.isoformat()
+    if not isinstance(value, datetime):
+        return value.isoformat()
+    return value.isoformat(timespec="microseconds" if value.microsecond % 1000 else "milliseconds") + "Z"

@@ -14,7 +14,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.client import librdkafka_config
-from fraud_filter.kafka.refusals import describe_error, no_broker, no_topic
+from fraud_filter.kafka.refusals import no_broker, no_topic, unread_offsets
 
 #: Records in one batch of `read_records`.
 BATCH_RECORDS = 10_000
@@ -86,7 +86,7 @@ def find_bounds(
     try:
         return {partition: retrying(ask, partition) for partition in partitions}
     except KafkaException as error:
-        raise FraudFilterError(f"the offsets of topic {topic!r} can't be read: {describe_error(error)}") from None
+        raise unread_offsets(settings, topic, error) from None
 
 
 def find_input_bounds(consumer: Consumer, settings: Settings) -> dict[int, tuple[int, int]]:
@@ -117,7 +117,7 @@ def first_since(settings: Settings, partitions: Iterable[int], time_ms: int) -> 
         with open_consumer(settings) as consumer:
             found = consumer.offsets_for_times(wanted, timeout=settings.kafka_timeout_s)
     except KafkaException as error:
-        raise FraudFilterError(f"the offsets of topic {topic!r} can't be read: {describe_error(error)}") from None
+        raise unread_offsets(settings, topic, error) from None
     return {each.partition: each.offset for each in found if each.error is None and each.offset >= 0}
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from confluent_kafka import KafkaError, KafkaException
 
 from fraud_filter.config import Settings, named, refused
-from fraud_filter.errors import UsageError
+from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.kafka.client import describe_login
+from fraud_filter.kafka.diagnosis import diagnose
 
 
 class NoBrokerError(UsageError):
@@ -14,13 +15,25 @@ class NoBrokerError(UsageError):
 
 
 def no_broker(settings: Settings, error: Exception) -> NoBrokerError:
-    """No broker answered within `kafka_timeout_s` seconds; `error` is how the client put it."""
-    reason = describe_error(error) if isinstance(error, KafkaException) else "timed out"
+    """No broker answered within `kafka_timeout_s` seconds; `error` is how the client put it.
+
+    What is wrong is looked for, which takes some seconds more.
+    """
+    found = diagnose(settings)
+    reason = found or (describe_error(error) if isinstance(error, KafkaException) else "timed out")
     return NoBrokerError(
-        f"{named('kafka_bootstrap_servers')}: no Kafka broker answered at "
+        f"{named('kafka_bootstrap_servers')}: no Kafka broker could be used at "
         f"{settings.kafka_bootstrap_servers!r} within {settings.kafka_timeout_s:g} s: {reason}"
-        + describe_login(settings)
+        + ("" if found else describe_login(settings))
     )
+
+
+def unread_offsets(settings: Settings, topic: str, error: KafkaException) -> FraudFilterError:
+    """The brokers told of a topic, and then not of its offsets; `error` is how the client put it."""
+    found = diagnose(settings)
+    if found:
+        return no_broker(settings, error)
+    return FraudFilterError(f"the offsets of topic {topic!r} can't be read: {describe_error(error)}")
 
 
 def no_topic(settings: Settings, setting: str) -> UsageError:

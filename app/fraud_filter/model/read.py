@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
@@ -12,6 +13,9 @@ from fraud_filter.model.check import check_model
 from fraud_filter.model.saved import SavedModel
 from fraud_filter.rules.ruleset import RuleSet
 from fraud_filter.schema import PaymentSchema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def read_model(rules: RuleSet, schema: PaymentSchema, settings: Settings) -> tuple[RuleSet, SavedModel | None]:
@@ -44,6 +48,37 @@ def reread_model(rules: RuleSet, settings: Settings) -> SavedModel | None:
             "the newer one into a directory of its own"
         )
     return saved
+
+
+def require_unchanged(saved: SavedModel, spark: SparkSession) -> None:
+    """Compares what lies at the model's location with what was read of it; the session's own Java reads remote files.
+
+    Raises:
+        UsageError: another model lies there now, or none.
+    """
+    session: Any = spark._jsparkSession
+    folder = local_folder(saved.location)
+    try:
+        files = (
+            _local(folder)
+            if folder
+            else dict(
+                _walk(
+                    CheckpointFiles(
+                        spark._jvm, spark.sparkContext._gateway, session.sessionState().newHadoopConf(), saved.location
+                    ),
+                    "",
+                )
+            )
+        )
+    except CheckpointError as error:
+        raise saved.refused(f"can't be read: {error}") from None
+    now = SavedModel(saved.location, files)
+    if now.version != saved.version:
+        raise saved.refused(
+            f"what lies there is no longer the model that this filter began with (version {saved.version}, now "
+            f"{now.version}): put that back, and the newer one into a directory of its own"
+        )
 
 
 def _read(rules: RuleSet, settings: Settings) -> SavedModel | None:

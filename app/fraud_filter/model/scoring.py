@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from fraud_filter.model.read import require_unchanged
 from fraud_filter.model.saved import SavedModel
 from fraud_filter.schema import SCORE, SCORE_DIGITS
 
@@ -23,7 +24,7 @@ def add_score(payments: DataFrame, saved: SavedModel) -> DataFrame:
         payments: with the columns that the model takes; it is as with nulls in them.
 
     Raises:
-        UsageError: Spark can't load the model, or it does not fit the payments.
+        UsageError: Spark can't load the model, it does not fit the payments, or it is another one than was read.
     """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -35,7 +36,9 @@ def add_score(payments: DataFrame, saved: SavedModel) -> DataFrame:
         pipeline = spark._jvm.org.apache.spark.ml.PipelineModel.load(saved.location)  # type: ignore[union-attr]
         scored = Frame(pipeline.transform(payments._jdf), spark)
     except (Py4JJavaError, PySparkException) as error:
+        require_unchanged(saved, spark)  # half of another model is none
         raise saved.refused(f"Spark can't run it: {_first_line(error)}") from None
+    require_unchanged(saved, spark)  # what Spark has loaded is what decides, under the version of what was read before
     probability = _second(spark._jvm, scored, saved.stages[-1].params["probabilityCol"])
     score = F.when(~F.isnan(probability), F.round(probability, SCORE_DIGITS))
     return scored.select(*(F.col(f"`{name}`") for name in own), score.alias(SCORE))

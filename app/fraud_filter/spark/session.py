@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fraud_filter.config import Settings, refused
-from fraud_filter.errors import FraudFilterError
 from fraud_filter.home import HOME
-from fraud_filter.java import class_archive
+from fraud_filter.java import class_archive, gateway
 from fraud_filter.modes import Mode
+from fraud_filter.reachable import unreachable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_HOST = r"(?:[^\s,:/\[\]]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}"
+_MASTER = re.compile(
+    r"local(\[(\*|[1-9][0-9]*)(, *[1-9][0-9]*)?\])?|local-cluster\[[0-9, ]+\]|yarn|k8s://\S+"
+    rf"|spark://{_HOST}(,{_HOST})*"
+)
+#: A master that starts at the same time as the filter answers by then.
+_MASTER_ANSWERS_S = 10.0
+_LOOK_S = 0.5
 #: What rules are checked for, and mean: no setting of a user's changes it.
 _RULES_CONF = {
     # No record ends the query: a division by zero or a failed cast in a rule gives null, and what throws even so is no
@@ -93,7 +103,7 @@ def start(settings: Settings, mode: Mode | None = None) -> SparkSession:
 
     Raises:
         FraudFilterError: Java does not start.
-        UsageError: the master gives no session.
+        UsageError: the master does not answer, or gives no session.
     """
     return connect(launch(settings, mode), settings)
 
@@ -105,12 +115,12 @@ def launch(settings: Settings, mode: Mode | None = None, keep_open: int | None =
         keep_open: a file descriptor that the process is to hold, too.
 
     Raises:
+        UsageError: no Spark can be at `settings.spark_master`, or none answers there.
         FraudFilterError: it does not start.
     """
     from pyspark import SparkConf
-    from pyspark.errors import PySparkRuntimeError
-    from pyspark.java_gateway import launch_gateway
 
+    _check_master(settings)
     logging.getLogger("SQLQueryContextLogger").disabled = True  # repeats each error as JSON with a stack trace
     if settings.spark_master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # no port of a local run is open to the network
@@ -118,16 +128,14 @@ def launch(settings: Settings, mode: Mode | None = None, keep_open: int | None =
     # These become arguments of the Java process, which everyone on the machine can read.
     secret = settings.secret_spark_conf()
     conf.setAll([(name, value) for name, value in _conf(settings, mode).items() if name not in secret])
-    # A session of its own: a signal to our process group must reach Java through us, after the query's stop.
-    how = {"start_new_session": True, "pass_fds": () if keep_open is None else (keep_open,)}
-    try:
-        return launch_gateway(conf, how)  # type: ignore[no-untyped-call]
-    except PySparkRuntimeError as error:
-        raise FraudFilterError(f"Java does not start: {error}; is Java 17 or 21 in JAVA_HOME or on the PATH?") from None
+    return gateway.launch(conf, keep_open)
 
 
-def connect(gateway: Any, settings: Settings) -> SparkSession:
+def connect(java: Any, settings: Settings) -> SparkSession:
     """A session in a started Java process, which got its configuration at its start, and its secrets now.
+
+    Args:
+        java: the gateway that `launch` returned.
 
     Raises:
         UsageError: the master gives none; the Java process is told to end.
@@ -135,17 +143,39 @@ def connect(gateway: Any, settings: Settings) -> SparkSession:
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
-    conf = SparkConf(_jvm=gateway.jvm).setAll(list(settings.secret_spark_conf().items()))
-    try:
-        # In the main thread PySpark would put a handler of its own on SIGINT, which cuts calls to Java short.
-        with ThreadPoolExecutor(1) as aside:
-            return aside.submit(lambda: SparkSession(SparkContext(conf=conf, gateway=gateway))).result()
-    except Exception as error:
-        reason = _java_reason(error)
-        gateway.shutdown()
-        if reason is None:
+    conf = SparkConf(_jvm=java.jvm).setAll(list(settings.secret_spark_conf().items()))
+    # In the main thread PySpark would put a handler of its own on SIGINT, which cuts calls to Java short.
+    with ThreadPoolExecutor(1) as aside:
+        starting = aside.submit(lambda: SparkSession(SparkContext(conf=conf, gateway=java)))
+        try:
+            return starting.result()
+        except Exception as error:
+            reason = _java_reason(error)
+            java.shutdown()
+            if reason is None:
+                raise
+            raise refused("spark_master", settings.spark_master, f"gives no session: {reason}") from None
+        except BaseException:  # Ctrl-C: the call that waits for Java ends with it
+            java.proc.kill()
             raise
-        raise refused("spark_master", settings.spark_master, f"gives no session: {reason}") from None
+
+
+def _check_master(settings: Settings) -> None:
+    """Spark's own words on a wrong address are a stack trace, and on one where nobody answers they take a minute."""
+    master = settings.spark_master
+    if not _MASTER.fullmatch(master):
+        remedy = "give local[N], local[*], spark://HOST:PORT, yarn or k8s://URL"
+        raise refused("spark_master", master, "is no address of a Spark master", remedy)
+    scheme, _, hosts = master.partition("://")
+    if scheme != "spark":
+        return
+    until = time.monotonic() + _MASTER_ANSWERS_S
+    while reasons := [reason for host in hosts.split(",") if (reason := unreachable(host))]:
+        if len(reasons) < hosts.count(",") + 1:
+            return
+        if time.monotonic() > until:
+            raise refused("spark_master", master, f"does not answer: {'; '.join(reasons)}", "start it, or name another")
+        time.sleep(_LOOK_S)
 
 
 def forget() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from fraud_filter.query.source_headers import read_source
@@ -84,7 +84,11 @@ def json_line(record: Record) -> str:
 
 
 def _time(milliseconds: int) -> str:
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    """ISO 8601; a producer may stamp its records with a time that is none of these, which is told in milliseconds."""
+    try:
+        moment = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return f"{milliseconds} ms since 1970"
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

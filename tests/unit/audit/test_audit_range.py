@@ -56,4 +56,4 @@ def test_an_unreachable_broker_is_a_usage_error() -> None:
     arguments = ["--kafka-bootstrap-servers", "127.0.0.1:1", "--kafka-timeout-s", "1"]
     result = CliRunner().invoke(command, arguments)
     assert isinstance(result.exception, UsageError)
-    assert "no Kafka broker answered at '127.0.0.1:1'" in str(result.exception)
+    assert "no Kafka broker could be used at '127.0.0.1:1'" in str(result.exception)

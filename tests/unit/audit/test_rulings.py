@@ -57,7 +57,9 @@ def test_a_decision_is_judged_by_its_header_where_that_version_read_the_payment(
     rulings = Rulings(GIVEN, recorded((FIRST, {0: 10}), (SECOND, {0: 20})))
 
     def judges(offset: int, version: str) -> Ruling:
-        return rulings.all[rulings.see(source(offset, version))]
+        number = rulings.see(source(offset, version))
+        assert number is not None
+        return rulings.all[number]
 
     assert judges(25, SECOND.version) is SECOND
     assert judges(25, FIRST.version) is FIRST  # decided and not committed, before the second began
@@ -119,3 +121,44 @@ def test_what_its_own_version_would_not_decide_is_unexpected() -> None:
     ledger.allow(0, 0, 7, b"k", b"{}", Decision(None, (), fields), 0)
     assert (ledger.close(), ledger.unexpected) == (1, 1)
     assert ledger.examples["unexpected"][0].reason == "flagged by large, but it matches no rule"
+
+
+def ended(*began: tuple[Ruling, dict[int, int], dict[int, int] | None]) -> Recorded:
+    """As `recorded`, with the ends of the partitions when each version began."""
+    versions = [Began(one.version, "t", begin, 0.0, ends) for one, begin, ends in began]
+    return Recorded([], {}, {}, versions, {one.version: one for one, *_ in began})
+
+
+def test_a_version_that_was_replaced_decides_nothing_that_came_later() -> None:
+    rulings = Rulings(GIVEN, ended((FIRST, {0: 0}, {0: 5}), (SECOND, {0: 20}, {0: 30})))
+    assert [rulings.see(source(offset, FIRST.version)) is None for offset in (19, 20, 29, 30, 7000)] == [
+        False, False, False, True, True,
+    ]  # fmt: skip
+    assert rulings.see(source(0, FIRST.version, partition=1)) is None  # the partition was added later
+    assert rulings.see(source(7000, SECOND.version)) is not None
+    assert len(rulings.of([Place(0, 7000, 0)])[0]) == 1  # it is not taken for a right one either
+
+
+def test_a_version_that_came_back_decides_again() -> None:
+    back = ended((FIRST, {0: 0}, {0: 5}), (SECOND, {0: 20}, {0: 30}), (FIRST, {0: 50}, {0: 60}))
+    rulings = Rulings(GIVEN, back)
+    assert rulings.see(source(40, FIRST.version)) is None
+    assert rulings.see(source(50, FIRST.version)) is not None
+    assert rulings.see(source(59, SECOND.version)) is not None
+    assert rulings.see(source(60, SECOND.version)) is None
+
+
+def test_where_a_former_filter_noted_no_ends_its_version_has_none() -> None:
+    rulings = Rulings(GIVEN, ended((FIRST, {0: 0}, None), (SECOND, {0: 20}, None)))
+    assert rulings.see(source(7000, FIRST.version)) is not None
+
+
+def test_a_decision_by_rules_that_were_replaced_is_unexpected_and_stands_in_for_no_other() -> None:
+    ledger = Ledger(SCHEMA, {0: 0}, {0: 10}, examples=3)
+    ledger.see_outdated(source(7, FIRST.version), is_rejected=False)
+    for offset in range(10):
+        rules = ("large",) if offset == 7 else ()
+        ledger.expect(0, offset, 0, None, b"{}", Decision(None, rules, ("a", 50.0)))
+    assert (ledger.close(), ledger.unexpected, ledger.written) == (1, 1, 1)
+    [found] = ledger.examples["unexpected"]
+    assert found.reason == f"flagged by the rules of version {FIRST.version}, which were replaced before it came"

@@ -128,7 +128,7 @@ def test_an_unreachable_broker_is_a_usage_error_soon() -> None:
     probe = Probe(load({"kafka_bootstrap_servers": "127.0.0.1:1", "kafka_timeout_s": 1}))
     began = time.monotonic()
     with pytest.raises(
-        UsageError, match=r"kafka_bootstrap_servers .*no Kafka broker answered at '127.0.0.1:1' within 1 s"
+        UsageError, match=r"kafka_bootstrap_servers .*no Kafka broker could be used at '127.0.0.1:1' within 1 s"
     ):
         probe.start()
     assert time.monotonic() - began < 10

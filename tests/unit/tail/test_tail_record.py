@@ -102,3 +102,12 @@ def test_a_key_that_is_no_text_is_base64() -> None:
     found = json.loads(json_line(record(b"{}", b"\xff")))
     assert found["key_base64"] == "/w=="
     assert "key" not in found
+
+
+@pytest.mark.parametrize("stamped", [-1, 10**15, 17 * 10**17, 2**63 - 1, -(2**63)])
+def test_any_time_that_a_producer_stamps_is_told(stamped: int) -> None:
+    record = Record("payments", 0, 7, stamped, None, None, ())
+    told = json.loads(json_line(record))["timestamp"]
+    assert told in lines(record)
+    assert told == ("1969-12-31T23:59:59.999Z" if stamped == -1 else told)
+    assert str(stamped) in told or told.endswith("Z")

@@ -89,7 +89,7 @@ def note_rules(files: CheckpointFiles, ruling: Ruling, beginning: Beginning) -> 
         UsageError: what is kept of former rules can't be read.
         CheckpointError: the checkpoint's file system refuses.
     """
-    began = Began(ruling.version, beginning.topic_id, beginning.at, time.time())
+    began = Began(ruling.version, beginning.topic_id, beginning.at, time.time(), beginning.ends)
     if note_version(files, began, ruling.to_document()):
         _log.warning("event=rules_changed query=%s version=%s", beginning.settings.query_name, ruling.version)
 
