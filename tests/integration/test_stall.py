@@ -48,6 +48,7 @@ def hanging(stack: Deployed) -> Iterator[float]:
     signal_executors(stack, "CONT")
 
 
+@pytest.mark.exhaustive  # the alert's rule has tests, and so has the filter that hangs
 def test_a_hanging_executor_is_told_within_a_minute_and_so_is_its_return(stack: Deployed, hanging: float) -> None:
     wait_until("the stall alert fires", lambda: stalled(stack), timeout_s=_ALERT_S)
     assert time.monotonic() - hanging <= _ALERT_S

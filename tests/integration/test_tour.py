@@ -61,6 +61,7 @@ def place(say: Say, tmp_path: Path) -> Path:
     return env.parent
 
 
+@pytest.mark.exhaustive  # other tests call each of its verbs
 def test_the_tour(say: Say, place: Path) -> None:
     try:
         said = [(line, say(line, place)) for line in commands()[2:]]

@@ -59,7 +59,9 @@ def test_each_part_of_the_tests_runs_though_another_failed(tmp_path: Path, faili
 
 def test_all_parts_together_are_done_without_a_failure(tmp_path: Path) -> None:
     _program(tmp_path / "pytest", "exit 0")
-    assert "test-integration" not in make("test", f"BIN={tmp_path}", _ready(tmp_path))
+    told = make("test", f"BIN={tmp_path}", _ready(tmp_path))
+    assert "test-integration" not in told
+    assert "retried: no test" in told.splitlines()
 
 
 @pytest.mark.parametrize(
