@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -92,7 +93,9 @@ def test_the_shortest_real_time_duration(stage: Stage) -> None:
 
 
 def test_an_advertised_address_that_is_not_reached(java_home: Path, kafka_jars: list[Path], stage: Stage) -> None:
-    with Workspace("fraud-filter-away-") as place, _Away(place, java_home=java_home, jars=kafka_jars) as broker:
+    with Workspace("fraud-filter-away-") as place, ExitStack() as stack:
+        broker = _Away(place, java_home=java_home, jars=kafka_jars)
+        stack.enter_context(broker)
         made = stage.environment() | {"KAFKA_BOOTSTRAP_SERVERS": broker.address, "FRAUD_ENV_FILE": os.devnull}
         topics = [sys.executable, "-m", "fraud_filter", "topics"]
         subprocess.run(topics, env={**os.environ, **made}, check=True, timeout=60, capture_output=True)

@@ -44,9 +44,9 @@ def test_an_audit_over_a_change_of_rules_finds_nothing_lost_and_nothing_unexpect
     late = max(by_new, key=lambda one: one.timestamp)
     (old,) = set(told) - {version}
     forged = json.dumps({**json.loads(late.value), "rules": ["old"]}).encode()
-    headers = list((dict(late.headers) | {layout.HEADER_RULES: old.encode()}).items())
+    replaced = list((dict(late.headers) | {layout.HEADER_RULES: old.encode()}).items())
     producer = KafkaProducer(bootstrap_servers=stage.address, acks="all")
-    producer.send(stage.flagged, key=late.key, value=forged, headers=headers).get(timeout=20)
+    producer.send(stage.flagged, key=late.key, value=forged, headers=replaced).get(timeout=20)
     producer.close()
     found = audit_change(stage, rules, unexpected=1)
     assert "were replaced before it came" in found.examples["unexpected"][0].reason
