@@ -49,6 +49,14 @@ REASON_MISSING = "missing-field"
 #: Where record_format says that each record has Schema Registry's prefix: this one has not.
 REASON_NO_SCHEMA_ID = "no-schema-id"
 REASON_WRONG_TYPE = "wrong-type"
+#: The record's own timestamp lies outside the years that a time may have.
+REASON_RECORD_TIME = "record-time"
+
+#: The first and the last time that a TIMESTAMP, TIMESTAMP_NTZ, DATE or a record's own timestamp may have, in UTC:
+#: functions of dates throw on some of the others. A field with another one is of the wrong type.
+FIRST_TIME, LAST_TIME = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
+#: The same in microseconds since 1970.
+FIRST_TIME_US, LAST_TIME_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 #: Schema Registry's prefix: this byte, then the schema's id in four. The id is not looked at.
 PREFIX_BEGIN, PREFIX_BYTES = b"\0", 5
@@ -78,6 +86,11 @@ class Field:
     def is_decimal(self) -> bool:
         """Whether it is a DECIMAL of whatever precision."""
         return self.type.startswith("DECIMAL")
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is a date, or a date and time."""
+        return self.type.startswith(("TIMESTAMP", "DATE"))
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ from fraud_filter.rules.ruleset import Rule, RuleSet
 from oracle_cases import SCHEMA
 
 _DRAWN = 2000
+#: Rules with payments that a run tries at least.
+_LEAST_PAIRS = 20_000
 #: Rules that are tried in one query.
 _AT_ONCE = 100
 _RECORD_BYTES = 2**20
@@ -96,8 +98,10 @@ def test_drawn_rules_are_refused_or_answer_every_record(
     offenders = [
         found for first in range(0, len(taken), _AT_ONCE) for found in trial.offenders(taken[first : first + _AT_ONCE])
     ]
-    print(f"{len(taken)} of {_DRAWN * times} drawn rules were taken, and tried on {trial.payments} payments")  # noqa: T201
+    pairs = len(taken) * trial.payments
+    print(f"{len(taken)} of {_DRAWN * times} rules were taken and tried on {trial.payments} payments: {pairs} pairs")  # noqa: T201
     assert offenders == []
+    assert pairs >= _LEAST_PAIRS
     assert len(taken) > _DRAWN * times / 50  # else it shows nothing
     with pytest.raises(BlockingIOError):
         listener.accept()

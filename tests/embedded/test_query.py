@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from fraud_filter.config import Settings, load
@@ -229,6 +230,35 @@ def test_a_rule_with_a_lambda_runs_outside_the_stage(spark: Any, tmp_path: Path)
     settings = load({"payment_schema": tmp_path / "payment.ddl", "rules": tmp_path / "rules.yml"})
     (flagged,) = _decide(spark, [b'{"amount": 1, "tags": ["hot"]}', b'{"amount": 2, "tags": []}'], settings)
     assert json.loads(bytes(flagged["value"]))["rules"] == ["tagged"]
+
+
+def test_a_rule_that_throws_matches_nothing(spark: Any, tmp_path: Path) -> None:
+    """Also where two rules have in common what throws."""
+    of_text = "date_trunc('DAY', CAST(merchant AS TIMESTAMP))"
+    whens = (
+        f"{of_text} < created_at",
+        f"{of_text} > created_at",
+        "date_trunc('DAY', created_at) > {TIME}",
+        "amount > 1",
+    )
+    rules = [{"name": f"r{at}", "when": when.format(TIME="'2000-01-01'")} for at, when in enumerate(whens)]
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump({"rules": rules}))
+    beyond = _payment(merchant="-290308-12-21T20:00:00Z"), _payment(created_at="-290308-12-21T20:00:00Z")
+    thrown, rejected = _decide(spark, beyond, load({"rules": tmp_path / "rules.yml"}))
+    assert json.loads(thrown["value"])["rules"] == ["r2", "r3"]
+    assert _headers(rejected)["reject.reason"] == "wrong-type: created_at"
+    assert bytes(rejected["value"]) == beyond[1]
+
+
+def test_a_record_with_an_impossible_time_of_its_own_is_rejected(spark: Any, settings: Settings) -> None:
+    schema, rules = _parts(settings)
+    rows = [(b"k", _payment(amount=6000), "payments", 1, 0, None)]
+    stamped = F.timestamp_millis(F.lit(253_402_300_800_000))
+    records = spark.createDataFrame(rows, COLUMNS).withColumn("_timestamp", stamped)
+    [row] = query.decide(records, schema, rules, settings).collect()
+    assert _headers(row)["reject.reason"] == "record-time"
+    assert (row["key"], row["value"]) == (None, None)
+    assert _headers(row)["source.timestamp"] == "253402300800000"
 
 
 def test_a_long_block_list_stays_out_of_the_plan(spark: Any) -> None:

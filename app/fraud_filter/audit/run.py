@@ -23,13 +23,13 @@ from fraud_filter.kafka.offsets import find_bounds, find_partitions, open_consum
 from fraud_filter.kafka.topic_id import find_input, open_admin
 from fraud_filter.model.read import read_model, reread_model
 from fraud_filter.oracle import Decision, Oracle, Place
-from fraud_filter.query.record_size import is_too_large
+from fraud_filter.query.record_size import why_unread
 from fraud_filter.query.source_headers import read_source
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.rules.version import ruling_of
-from fraud_filter.schema import REASON_TOO_LARGE, input_schema
+from fraud_filter.schema import REASON_RECORD_TIME, REASON_TOO_LARGE, input_schema
 
-_TOO_LARGE = Decision(REASON_TOO_LARGE, (), ())
+_UNREAD = {reason: Decision(reason, (), ()) for reason in (REASON_TOO_LARGE, REASON_RECORD_TIME)}
 
 #: Partitions that are read at a time: each holds memory while it is.
 _AT_A_TIME = 8
@@ -194,8 +194,7 @@ class _PaymentReader:
                 of.setdefault(number, []).append(at)
         limits = [max(self._rulings.all[number].max_record_bytes for number in numbers) for numbers in judged_by]
         values = [
-            None if is_too_large(message.key(), message.value(), limit) else message.value()
-            for message, limit in zip(batch, limits, strict=True)
+            None if _unread(message, limit) else message.value() for message, limit in zip(batch, limits, strict=True)
         ]
         reads = {id(oracle): oracle.read(values, places) for oracle in self._rulings.readers(of)}
         decisions: dict[int, dict[int, Decision]] = {}
@@ -203,16 +202,19 @@ class _PaymentReader:
             limit = self._rulings.all[number].max_record_bytes
             read = reads[id(self._rulings.oracle(number))]
             found = zip(own, self._rulings.judge(number).judge([read[at] for at in own]), strict=True)
-            decisions[number] = {
-                at: _TOO_LARGE if is_too_large(batch[at].key(), batch[at].value(), limit) else decision
-                for at, decision in found
-            }
+            decisions[number] = {at: _unread(batch[at], limit) or decision for at, decision in found}
         return decisions
+
+
+def _unread(message: Any, limit: int) -> Decision | None:
+    """The decision on a record whose key and value the filter did not read."""
+    reason = why_unread(message.key(), message.value(), message.timestamp()[1], limit)
+    return _UNREAD[reason] if reason else None
 
 
 def _shown(message: Any, decision: Decision) -> tuple[bytes | None, bytes | None]:
     """Key and value as a decision is written with."""
-    return (None, None) if decision is _TOO_LARGE else (message.key(), message.value())
+    return (None, None) if decision.reason in _UNREAD else (message.key(), message.value())
 
 
 def _groups(end: Mapping[int, int]) -> Iterable[dict[int, int]]:

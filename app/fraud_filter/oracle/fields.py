@@ -24,7 +24,7 @@ import pyarrow as pa
 from fraud_filter.config import named
 from fraud_filter.errors import UsageError
 from fraud_filter.oracle.json_reader import Token, replace_surrogates, written
-from fraud_filter.oracle.times import SECOND_US, date_days, timestamp_us
+from fraud_filter.oracle.times import SECOND_US, date_days, taken_us, timestamp_us
 from fraud_filter.schema import ENDLESS_EXPONENT, LONGEST_DECIMAL, Field
 
 #: Bits of the whole-number types.
@@ -178,7 +178,7 @@ def _timestamp(token: Token) -> int:
         return timestamp_us(token.text)
     if token.kind != "int" or not -(2**63) <= int(token.text) < 2**63:
         raise WrongTypeError
-    return (int(token.text) * SECOND_US + 2**63) % 2**64 - 2**63  # Spark multiplies without a check
+    return taken_us((int(token.text) * SECOND_US + 2**63) % 2**64 - 2**63)  # Spark multiplies without a check
 
 
 def _time(read: Callable[[str], int], token: Token) -> int:

@@ -98,7 +98,7 @@ class Predicates:
             self._select(f"SELECT ({condition})::BOOLEAN FROM {TABLE}", self._arrow.empty_table())  # noqa: S608
         except (UntranslatableError, duckdb.Error) as error:
             raise rules.refuse(rule, f"the audit can't evaluate {rule.when!r}: {_first_line(error)}") from None
-        return f"coalesce(({condition})::BOOLEAN, false) AS r{at}"
+        return f"coalesce(TRY(({condition})::BOOLEAN), false) AS r{at}"
 
 
 def _first_line(error: Exception) -> str:

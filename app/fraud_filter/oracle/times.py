@@ -11,6 +11,8 @@ import functools
 import re
 import zoneinfo
 
+from fraud_filter.schema import FIRST_TIME_US, LAST_TIME_US
+
 SECOND_US = 1_000_000
 DAY_US = 86_400 * SECOND_US
 #: 1582-10-15, and the first of March of the year 0 in the Julian calendar, in days since 1970.
@@ -44,6 +46,10 @@ _SHORT_ZONES = {
 }
 
 
+class BeyondError(ValueError):
+    """A time that Spark reads and the filter rejects."""
+
+
 def timestamp_us(text: str, zoned: bool = True) -> int:
     """Microseconds since 1970 in UTC.
 
@@ -54,21 +60,39 @@ def timestamp_us(text: str, zoned: bool = True) -> int:
         zoned: accept a zone or offset (TIMESTAMP); False for TIMESTAMP_NTZ, which takes neither one nor a bare time.
 
     Raises:
-        ValueError: Spark would give null.
+        ValueError: Spark would give null, or the filter takes no such time.
     """
     try:
         return _parse_timestamp(text, zoned)
+    except BeyondError:
+        raise
     except ValueError:
         if not zoned or "GMT" not in text:
             raise
         return _parse_timestamp(text.replace("GMT", ""), zoned)  # Spark tries again so, for old producers
 
 
+def taken_us(micros: int) -> int:
+    """Microseconds since 1970, as they are.
+
+    Raises:
+        BeyondError: the filter takes no such time.
+    """
+    if not FIRST_TIME_US <= micros <= LAST_TIME_US:
+        raise BeyondError(f"outside the years 0001 to 9999: {micros} microseconds")
+    return micros
+
+
+def _taken_days(days: int) -> int:
+    taken_us(days * DAY_US)
+    return days
+
+
 def date_days(text: str) -> int:
     """Days since 1970.
 
     Raises:
-        ValueError: Spark would give null.
+        ValueError: Spark would give null, or the filter takes no such date.
     """
     for candidate in (text, text.replace("GMT", "")):
         match = _DAY_ONLY.fullmatch(candidate.strip(_TRIMMED))
@@ -78,10 +102,10 @@ def date_days(text: str) -> int:
             except ValueError:
                 continue
             if -_INT <= days < _INT:  # Spark holds a date in 32 bits, and gives null for one that does not fit
-                return days
+                return _taken_days(days)
     if not _JAVA_INT.fullmatch(text) or not -_INT <= int(text) < _INT:
         raise ValueError(f"not a date: {text!r}")
-    return _gregorian_days(int(text))  # Spark 1.5 wrote dates as days, and Spark still reads them
+    return _taken_days(_gregorian_days(int(text)))  # Spark 1.5 wrote dates as days, and Spark still reads them
 
 
 def _parse_timestamp(text: str, zoned: bool) -> int:
@@ -105,7 +129,7 @@ def _parse_timestamp(text: str, zoned: bool) -> int:
     result = days * DAY_US + (seconds - _zone_offset_s(zone, days, seconds)) * SECOND_US + micros
     if not -_LONG <= result < _LONG:
         raise ValueError(f"outside the range of a timestamp: {text!r}")
-    return result
+    return taken_us(result)
 
 
 def _time_only(text: str) -> re.Match[str] | None:

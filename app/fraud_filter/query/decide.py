@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -16,13 +16,13 @@ from fraud_filter.config import Settings
 from fraud_filter.model.saved import SavedModel
 from fraud_filter.model.scoring import add_score
 from fraud_filter.query.block_list import is_blocked
-from fraud_filter.query.invoke import interpreted
+from fraud_filter.query.invoke import interpreted, try_eval
 from fraud_filter.query.json_check import JsonCheck
 from fraud_filter.query.json_column import parse_json
 from fraud_filter.query.velocity import TRUNCATED, add_features
 from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.rules.version import ruling_of
-from fraud_filter.schema import PaymentSchema
+from fraud_filter.schema import Field, PaymentSchema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -34,6 +34,7 @@ _WRONG = f"{layout.REASON_WRONG_TYPE}: "
 _GROUP = 8
 #: Microseconds, so that a payment's time is written as it was read.
 _TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+_TIMES = (layout.FIRST_TIME, layout.LAST_TIME)
 
 
 def decide(
@@ -57,7 +58,7 @@ def decide(
     """
     bounded = _bounded(records, settings.max_record_bytes)
     judged = judge(bounded, schema, rules, lambda parsed: add_features(parsed, rules.features, settings), model)
-    reason = F.when(F.col("_too_large"), F.lit(layout.REASON_TOO_LARGE)).otherwise(F.col("_reason"))
+    reason = F.coalesce("_unread", "_reason")
     is_rejected, rejected = F.col("_reason").isNotNull(), F.array(_header(layout.HEADER_REASON, reason))
     flagged = _truncated_header() if rules.features else F.array()
     own = _own_headers(topic_id, ruling_of(rules, schema, settings).version, model)
@@ -70,15 +71,17 @@ def decide(
 
 
 def _bounded(records: DataFrame, limit: int) -> DataFrame:
-    """The records, those above `limit` bytes without key and value; `_too_large` tells which these are.
+    """The records, those that nobody reads without key and value; `_unread` is the reason of these, or null.
 
-    A record that Kafka's producer or the output topic refuses would end the query.
+    A record above `limit` bytes may be refused by Kafka's producer or the output topic, which would end the query.
     """
     key_bytes, value_bytes = (F.coalesce(F.length(name), F.lit(0)) for name in ("_key", "_value"))
     size = key_bytes + value_bytes
-    bounded = (F.when(size <= limit, F.col(name)).alias(name) for name in ("_key", "_value"))
+    has_time = F.col("_timestamp").between(*(F.lit(time).cast("TIMESTAMP") for time in _TIMES))
+    unread = F.when(size > limit, F.lit(layout.REASON_TOO_LARGE)).when(~has_time, F.lit(layout.REASON_RECORD_TIME))
+    bounded = (F.when(unread.isNull(), F.col(name)).alias(name) for name in ("_key", "_value"))
     others = (name for name in records.columns if name not in ("_key", "_value"))
-    return records.select(*bounded, *others, (size > limit).alias("_too_large"))
+    return records.select(*bounded, *others, unread.alias("_unread"))
 
 
 def judge(
@@ -156,18 +159,31 @@ def _slim(judged: DataFrame, records: DataFrame, schema: PaymentSchema) -> DataF
 
 
 def rule_column(rule: Rule) -> Column:
-    """The rule as a boolean column over the payment's fields; null counts as no match."""
+    """The rule as a boolean column over the payment's fields; null counts as no match, as does what throws."""
     if rule.when is not None:
-        return F.expr(rule.when)
+        return try_eval(_jvm(), F.expr(rule.when))
     return is_blocked(F.col(f"`{rule.column}`"), rule.ids)
+
+
+def _jvm() -> Any:
+    from pyspark.sql import SparkSession
+
+    return SparkSession.active()._jvm
 
 
 def _is_judged(schema: PaymentSchema) -> Column:
     """Whether a payment was read, and has what it must carry."""
-    needed = (F.col(f"_payment.`{name}`").isNotNull() for name in schema.required)
+    needed = [F.col(f"_payment.`{name}`").isNotNull() for name in schema.required]
+    needed += [~_is_beyond(F.col("_payment"), field) for field in schema.fields if field.is_time]
     return reduce(
         lambda one, other: one & other, needed, F.col(f"_payment.{_CORRUPT}").isNull() & F.col("_payment").isNotNull()
     )
+
+
+def _is_beyond(payment: Column, field: Field) -> Column:
+    """Whether a time lies outside the years that are taken; never null."""
+    between = payment[field.name].between(*(F.lit(time).cast(field.type) for time in _TIMES))
+    return ~F.coalesce(between, F.lit(True))
 
 
 def _reject_reason(schema: PaymentSchema, value: Column, text: Column, fitting: Column, payment: Column) -> Column:
@@ -176,12 +192,14 @@ def _reject_reason(schema: PaymentSchema, value: Column, text: Column, fitting: 
     wrong = F.concat_ws("", F.lit(_WRONG), _names(F.array_except(_given(texts), _given(payment))))
     required = F.array(*map(F.lit, schema.required)).cast("ARRAY<STRING>")
     missing = _names(F.array_except(required, _given(payment)))
+    beyond = F.concat_ws(",", *(F.when(_is_beyond(payment, f), F.lit(f.name)) for f in schema.fields if f.is_time))
     return F.coalesce(
         F.when(value.isNotNull() & text.isNull(), F.lit(layout.REASON_NO_SCHEMA_ID)),
         JsonCheck(text, schema).flaw(fitting),
         F.when(payment.isNull(), F.lit(layout.REASON_EMPTY)),
         # Without names there are no fields at all: no object, or no JSON.
         F.when(payment[_CORRUPT].isNotNull(), F.regexp_replace(wrong, rf"^{_WRONG}\z", layout.REASON_MALFORMED)),
+        F.when(beyond != "", F.concat(F.lit(_WRONG), beyond)),
         F.concat(F.lit(f"{layout.REASON_MISSING}: "), missing),
     )
 
@@ -193,7 +211,10 @@ def _given(struct: Column) -> Column:
 
 def _matched_rules(rules: RuleSet) -> list[Column]:
     """The names of the rules that match, as an array for each group of rules."""
-    names = [F.when(rule_column(rule), F.lit(rule.name)) for rule in rules.rules]
+    # What two rules have in common Spark would evaluate before both, where nothing catches what it throws: not so below
+    # a condition.
+    is_payment = F.col("_reason").isNull()
+    names = [F.when(is_payment, F.when(rule_column(rule), F.lit(rule.name))) for rule in rules.rules]
     groups = (names[first : first + _GROUP] for first in range(0, len(names), _GROUP))
     return [_given_names(*group) for group in groups]
 

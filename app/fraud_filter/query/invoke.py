@@ -60,6 +60,11 @@ def expression(jvm: Any, column: Column) -> Any:
     return jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(column._jc)
 
 
+def try_eval(jvm: Any, throwing: Column) -> Column:
+    """The column, null where evaluating it throws."""
+    return column(jvm, jvm.org.apache.spark.sql.catalyst.expressions.TryEval(expression(jvm, throwing)))
+
+
 def column(jvm: Any, java_expression: Any) -> Column:
     """The column of an expression."""
     from pyspark.sql.classic.column import Column

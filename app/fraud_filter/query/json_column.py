@@ -88,7 +88,7 @@ class JsonReader:
         java_text = invoke.call(jvm, invoke.expression(jvm, text), "toString", invoke.object_type(jvm, _STRING))
         reader = invoke.constant(jvm, self._reader, _READER)
         read = invoke.call(jvm, reader, method, invoke.object_type(jvm, result), java_text)
-        return invoke.column(jvm, jvm.org.apache.spark.sql.catalyst.expressions.TryEval(read))
+        return invoke.try_eval(jvm, invoke.column(jvm, read))
 
     def _of_type(self, kind: Any) -> JsonReader:
         changed = copy.copy(self)

@@ -235,18 +235,26 @@ def count_partitions(settings: Settings) -> int:
         if name not in found:
             raise no_topic(settings, setting)
         if setting != "input_topic":
-            _warn_of_small_topic(admin, settings, name)
+            _check_output_topic(admin, settings, setting)
     return len(found[settings.input_topic].partitions) if settings.source == "kafka" else 0
 
 
-def _warn_of_small_topic(admin: AdminClient, settings: Settings, name: str) -> None:
-    """A record that the topic does not take ends the query, and does so again after each restart."""
-    needed = most_written_bytes(settings)
+def _check_output_topic(admin: AdminClient, settings: Settings, setting: str) -> None:
+    """A record that the topic does not take ends the query: it warns of one that takes small records alone.
+
+    Raises:
+        UsageError: the topic is compacted, and takes no record without a key.
+    """
+    name, needed = getattr(settings, setting), most_written_bytes(settings)
     try:
-        present = int(read_config(admin, settings, name)["max.message.bytes"] or 0)
+        config = read_config(admin, settings, name)
     except KafkaException as error:  # it may not be ours to see
         _log.warning('event=topic_limit_unknown topic=%s reason="%s"', name, describe_error(error))
         return
+    policy, present = config["cleanup.policy"] or "", int(config["max.message.bytes"] or 0)
+    if "compact" in policy:
+        reason = f"has cleanup.policy={policy}: it takes no payment without a key, and keeps one decision of each key"
+        raise refused(setting, name, reason, "set cleanup.policy=delete on it")
     if present < needed:
         _log.warning(
             "event=topic_takes_too_little topic=%s max_message_bytes=%d needed=%d "

@@ -9,15 +9,23 @@ and broker refuse what is above their limits, and a refused record would end the
 from __future__ import annotations
 
 from fraud_filter.config import Settings
+from fraud_filter.schema import FIRST_TIME_US, LAST_TIME_US, REASON_RECORD_TIME, REASON_TOO_LARGE
 
 _GROWTH = 4
 #: For headers, the names of matched rules, and the names of fields.
 _ADDED_BYTES = 65_536
 
 
-def is_too_large(key: bytes | None, value: bytes | None, limit: int) -> bool:
-    """Whether a record is above `limit`, the setting max_record_bytes: it is rejected without its key and value."""
-    return len(key or b"") + len(value or b"") > limit
+def why_unread(key: bytes | None, value: bytes | None, timestamp_ms: int, limit: int) -> str | None:
+    """Why a record is rejected without its key and value (a REASON_* value), or None.
+
+    Args:
+        timestamp_ms: the record's own, in milliseconds since 1970.
+        limit: the setting max_record_bytes.
+    """
+    if len(key or b"") + len(value or b"") > limit:
+        return REASON_TOO_LARGE
+    return None if FIRST_TIME_US <= timestamp_ms * 1000 <= LAST_TIME_US else REASON_RECORD_TIME
 
 
 def most_written_bytes(settings: Settings) -> int:

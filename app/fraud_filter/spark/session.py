@@ -73,6 +73,8 @@ _FILTER_CONF = {
     # Spark switches it off for streaming queries with a warning at each batch.
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # A record that unpacks to more than the memory fails its task; Java goes on, so that the record can be found.
+    "spark.executor.killOnFatalError.depth": "0",
     # Any web page in a browser on this machine could follow the links that end a job, or stop all threads for a while.
     "spark.ui.killEnabled": "false",
     "spark.ui.heapHistogramEnabled": "false",

@@ -15,9 +15,10 @@ from fraud_filter.errors import UsageError
 from fraud_filter.oracle import Decision, Oracle
 from fraud_filter.oracle.json_reader import java_double
 from fraud_filter.oracle.payments import PaymentReader
-from fraud_filter.oracle.times import date_days, days_from_civil, timestamp_us
+from fraud_filter.oracle.times import BeyondError, date_days, days_from_civil, timestamp_us
+from fraud_filter.query.record_size import why_unread
 from fraud_filter.rules.ruleset import Rule, RuleSet, load_rules
-from fraud_filter.schema import Field, PaymentSchema, input_schema, load_schema
+from fraud_filter.schema import FIRST_TIME_US, LAST_TIME_US, Field, PaymentSchema, input_schema, load_schema
 
 GOOD: dict[str, Any] = {
     "payment_id": "p1", "card_id": "c1", "amount": 12.5, "currency": "EUR", "merchant": "Corner shop",
@@ -242,7 +243,33 @@ def test_the_calendar_has_no_end() -> None:
     assert days_from_civil(2000, 2, 29) == 11_016
     assert days_from_civil(0, 1, 1) == -719_528
     assert days_from_civil(-1, 12, 31) == -719_529
-    assert date_days("294247-01-10") == 106_751_991
+
+
+@pytest.mark.parametrize(
+    ("text", "micros"),
+    [("0001-01-01T00:00:00Z", FIRST_TIME_US), ("9999-12-31T23:59:59.999999Z", LAST_TIME_US)],
+)
+def test_the_first_and_the_last_time(text: str, micros: int) -> None:
+    assert timestamp_us(text) == micros
+    assert date_days(text) == micros // 86_400_000_000
+
+
+@pytest.mark.parametrize(
+    "text", ["0000-12-31T23:59:59.999999Z", "+10000-01-01", "-290308-12-21T20:00:00Z", "0001-01-01T00:00:00+01:00"]
+)
+def test_times_outside_the_years_that_are_taken(text: str) -> None:
+    with pytest.raises(BeyondError, match="outside the years 0001 to 9999"):
+        timestamp_us(text)
+
+
+@pytest.mark.parametrize(
+    ("timestamp_ms", "reason"),
+    [(-62_135_596_800_000, None), (-62_135_596_800_001, "record-time"), (253_402_300_799_999, None),
+     (253_402_300_800_000, "record-time")],
+)  # fmt: skip
+def test_the_time_of_a_record(timestamp_ms: int, reason: str | None) -> None:
+    assert why_unread(b"k", b"v", timestamp_ms, 2) == reason
+    assert why_unread(b"k", b"vv", timestamp_ms, 2) == "too-large"
 
 
 @pytest.mark.parametrize(
