@@ -52,6 +52,9 @@ REASON_WRONG_TYPE = "wrong-type"
 #: The record's own timestamp lies outside the years that a time may have.
 REASON_RECORD_TIME = "record-time"
 
+#: It ended the query each time, or held it, while others passed.
+REASON_UNDECIDABLE = "undecidable"
+
 #: The first and the last time that a TIMESTAMP, TIMESTAMP_NTZ, DATE or a record's own timestamp may have, in UTC:
 #: functions of dates throw on some of the others. A field with another one is of the wrong type.
 FIRST_TIME, LAST_TIME = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"

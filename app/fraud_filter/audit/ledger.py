@@ -16,7 +16,7 @@ from fraud_filter.audit.digest import ABSENT, BROKEN, FLAGGED, PASSED, REJECTED,
 from fraud_filter.audit.spill import HELD_BYTES, Spill
 from fraud_filter.oracle import Decision
 from fraud_filter.query.source_headers import Source
-from fraud_filter.schema import PaymentSchema
+from fraud_filter.schema import REASON_UNDECIDABLE, PaymentSchema
 
 __all__ = ["FLAGGED", "GROUP_OFFSETS", "PASSED", "REJECTED", "Finding", "Ledger"]
 
@@ -211,6 +211,11 @@ class Ledger:
         at, told = row.offset - book.first, self._digest.text(row)
         other = book.others.get((at, row.version)) if book.others else None
         kind, is_rejected = other[0] if other else book.kinds[at], row.kind == REJECTED
+        if is_rejected and told == REASON_UNDECIDABLE and kind != ABSENT:  # whatever it would have been
+            if self._mark(book, at, _SEEN_REJECTED):
+                self.reject_reasons[told] += 1
+            book.seen[at] |= _SEEN_FLAGGED
+            return
         self.written += not is_rejected
         if kind == UNTOLD and not is_rejected:
             return

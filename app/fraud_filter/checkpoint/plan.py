@@ -30,6 +30,8 @@ from fraud_filter.errors import FraudFilterError
 from fraud_filter.modes import MODES
 
 OFFSETS, COMMITS = "offsets", "commits"
+#: Why a query begins elsewhere.
+GONE = "are gone from the topic"
 
 
 class UnrepairableError(FraudFilterError):
@@ -107,16 +109,16 @@ def plan_repair(contents: Contents, mode: ModeName, now_ms: int) -> Plan:
     return Plan(mode, tuple(draft.steps), tuple(draft.reasons), begins_anew)
 
 
-def plan_skip(contents: Contents, mode: ModeName, topic: str, offsets: Mapping[int, int]) -> Plan:
+def plan_skip(contents: Contents, mode: ModeName, topic: str, offsets: Mapping[int, int], why: str = GONE) -> Plan:
     """Has the next batch begin at the `offsets` of a topic, by partition, instead of where the newest commit ended.
 
-    For a checkpoint that `mode` can start from, and records that are gone from the topic. Where nothing is committed
-    all that says where the query began goes, so that it begins at `startingOffsets`.
+    For a checkpoint that `mode` can start from, and records that are gone from the topic or decided already. Where
+    nothing is committed all that says where the query began goes, so that it begins at `startingOffsets`.
     """
     newest = contents.proven
     planned = [number for number in contents.offsets if newest is None or number > newest.number]
     place = f"after batch {newest.number}" if newest else "before the first commit"
-    draft = _Draft(reasons=[f"records {place} are gone from the topic {topic!r}"])
+    draft = _Draft(reasons=[f"records {place} {why}"])
     draft.remove(OFFSETS, planned)
     if newest:
         draft.write(newest.moved(topic, offsets))

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from fraud_filter.checkpoint.contents import Contents
 from fraud_filter.checkpoint.entries import BrokenEntryError
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.plan import COMMITS, OFFSETS, Plan, Remove, Step, Write, plan_repair, plan_skip
+from fraud_filter.checkpoint.plan import COMMITS, GONE, OFFSETS, Plan, Remove, Step, Write, plan_repair, plan_skip
 from fraud_filter.checkpoint.reading import KEPT_ASIDE, read_contents
 from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError
@@ -64,17 +64,19 @@ def skip(
     mode: ModeName,
     topic: str,
     offsets: Mapping[int, int],
+    why: str = GONE,
     clock: Callable[[], float] = time.time,
 ) -> Repair:
     """Has a query, which is stopped and can start in `mode`, begin at the `offsets` of a topic, by partition.
 
     Args:
+        why: the reason, for the log; goes on "records".
         clock: seconds since 1970.
 
     Raises:
         FraudFilterError: the file system refuses, or a query runs on the checkpoint.
     """
-    return _carry_out(files, lambda contents: plan_skip(contents, mode, topic, offsets), clock())
+    return _carry_out(files, lambda contents: plan_skip(contents, mode, topic, offsets, why), clock())
 
 
 def _carry_out(files: CheckpointFiles, find_plan: Callable[[Contents], Plan], now: float) -> Repair:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.plan import COMMITS, OFFSETS, UnrepairableError
+from fraud_filter.checkpoint.plan import COMMITS, GONE, OFFSETS, UnrepairableError
 from fraud_filter.checkpoint.repair import Repair, repair, skip
 from fraud_filter.config import Settings, refused
 
@@ -51,15 +51,15 @@ def prepare_checkpoint(files: CheckpointFiles, settings: Settings) -> None:
     _tell(done, settings)
 
 
-def go_on_at(files: CheckpointFiles, settings: Settings, offsets: Mapping[int, int]) -> None:
-    """Has the query begin at the `offsets` of the input topic, by partition, as what lies before them is gone.
+def go_on_at(files: CheckpointFiles, settings: Settings, offsets: Mapping[int, int], why: str = GONE) -> None:
+    """Has the query begin at the `offsets` of the input topic, by partition; `why`, for the log, goes on "records".
 
     Logs `event=checkpoint_repaired`. Where nothing is committed the query begins at `starting_offsets`.
 
     Raises:
         CheckpointError: the file system refuses.
     """
-    _tell(skip(files, settings.mode, settings.input_topic, offsets), settings)
+    _tell(skip(files, settings.mode, settings.input_topic, offsets, why), settings)
 
 
 def _tell(done: Repair, settings: Settings) -> None:

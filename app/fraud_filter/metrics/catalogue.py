@@ -109,6 +109,12 @@ INPUT_RECORDS = _FILTER.of(
 LOST_RECORDS = _FILTER.of(
     Counter, "fraud_filter_lost_records_total", "records", "Records removed from the input topic before they were read."
 )
+SET_ASIDE = _FILTER.of(
+    Counter,
+    "fraud_filter_records_set_aside_total",
+    "records",
+    "Records that ended the query each time, and were rejected as undecidable.",
+)
 STATE = _FILTER.of(
     Gauge, "fraud_filter_state", "0 or 1", "1 for what the program does now, 0 for the other states.", "state"
 )

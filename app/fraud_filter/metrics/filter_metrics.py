@@ -39,7 +39,8 @@ class FilterMetrics:
         self._commits = catalogue.COMMITS.make(registry)
         self._rows = catalogue.INPUT_RECORDS.make(registry)
         self._lost = catalogue.LOST_RECORDS.make(registry)
-        for counter in (self._commits, self._rows, self._lost, self._takeovers):
+        self._set_aside = catalogue.SET_ASIDE.make(registry)
+        for counter in (self._commits, self._rows, self._lost, self._set_aside, self._takeovers):
             counter.labels(*self._values)  # there from the start, so that the first increase shows
         self._state = catalogue.STATE.make(registry)
         self._rate = catalogue.INPUT_RATE.make(registry)
@@ -104,6 +105,10 @@ class FilterMetrics:
     def count_lost(self, records: int) -> None:
         """Records are gone from the input topic that nobody has read."""
         self._lost.labels(*self._values).inc(records)
+
+    def count_set_aside(self) -> None:
+        """A record was rejected because it ended the query each time."""
+        self._set_aside.labels(*self._values).inc()
 
     def observe(self, progress: Progress, commits: int) -> None:
         """A newer commit was seen; `commits` is how many there were since the last one."""

@@ -5,7 +5,7 @@ Everything here is a column expression that Spark compiles; no Python runs per r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from fraud_filter.query.block_list import is_blocked
 from fraud_filter.query.invoke import interpreted, try_eval
 from fraud_filter.query.json_check import JsonCheck
 from fraud_filter.query.json_column import parse_json
-from fraud_filter.query.velocity import TRUNCATED, add_features
+from fraud_filter.query.velocity import TRUNCATED, add_features, add_features_in_batch
 from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.rules.version import ruling_of
 from fraud_filter.schema import Field, PaymentSchema
@@ -32,6 +32,8 @@ _CORRUPT = "_corrupt_record"
 _WRONG = f"{layout.REASON_WRONG_TYPE}: "
 #: Rules whose code is generated as one method.
 _GROUP = 8
+#: Fields of times that are looked at within the generated code: more would make a method too long for Java's compiler.
+_MOST_TIMES = 8
 #: Microseconds, so that a payment's time is written as it was read.
 _TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 _TIMES = (layout.FIRST_TIME, layout.LAST_TIME)
@@ -44,6 +46,7 @@ def decide(
     settings: Settings,
     topic_id: str = "",
     model: SavedModel | None = None,
+    since: Mapping[int, int] | None = None,
 ) -> DataFrame:
     """Routes each record: a flagged payment, a rejected record, or nothing.
 
@@ -52,12 +55,17 @@ def decide(
             them (the leading underscore keeps them apart from the payment's own fields).
         topic_id: of the input topic, for a header; "" for none.
         model: that of the rules.
+        since: for records that are all there: the first offset that is decided, by partition; what comes before it is
+            there for the features alone. None for a stream.
 
     Returns:
         Columns `key`, `value`, `topic`, `headers`, as Spark's Kafka sink takes them; one row a written record.
     """
     bounded = _bounded(records, settings.max_record_bytes)
-    judged = judge(bounded, schema, rules, lambda parsed: add_features(parsed, rules.features, settings), model)
+    remember = add_features if since is None else add_features_in_batch
+    judged = judge(bounded, schema, rules, lambda parsed: remember(parsed, rules.features, settings), model)
+    if since is not None and rules.features:
+        judged = judged.where(_lies_since(since))
     reason = F.coalesce("_unread", "_reason")
     is_rejected, rejected = F.col("_reason").isNotNull(), F.array(_header(layout.HEADER_REASON, reason))
     flagged = _truncated_header() if rules.features else F.array()
@@ -68,6 +76,11 @@ def decide(
         F.when(is_rejected, F.lit(settings.rejected_topic)).otherwise(F.lit(settings.flagged_topic)).alias("topic"),
         F.concat(own, F.when(is_rejected, rejected).otherwise(flagged)).alias("headers"),
     )
+
+
+def _lies_since(since: Mapping[int, int]) -> Column:
+    places = ((F.col("_partition") == number) & (F.col("_offset") >= offset) for number, offset in since.items())
+    return reduce(lambda one, other: one | other, places)
 
 
 def _bounded(records: DataFrame, limit: int) -> DataFrame:
@@ -174,7 +187,15 @@ def _jvm() -> Any:
 def _is_judged(schema: PaymentSchema) -> Column:
     """Whether a payment was read, and has what it must carry."""
     needed = [F.col(f"_payment.`{name}`").isNotNull() for name in schema.required]
-    needed += [~_is_beyond(F.col("_payment"), field) for field in schema.fields if field.is_time]
+    times = [field for field in schema.fields if field.is_time]
+    if len(times) > _MOST_TIMES:
+        columns = f"{schema.ddl}, `{_CORRUPT}` STRING"
+        beyond = lambda payment: reduce(  # noqa: E731
+            lambda one, other: one | other, (_is_beyond(payment, field) for field in times)
+        )
+        needed.append(~interpreted(((F.col("_payment"), columns),), "BOOLEAN", beyond))
+    else:
+        needed += [~_is_beyond(F.col("_payment"), field) for field in times]
     return reduce(
         lambda one, other: one & other, needed, F.col(f"_payment.{_CORRUPT}").isNull() & F.col("_payment").isNotNull()
     )

@@ -39,6 +39,14 @@ def discard(decisions: DataFrame, mode: Mode, settings: Settings, checkpoint: st
     return _triggered(writer, mode, settings, checkpoint)
 
 
+def write_range(decisions: DataFrame, settings: Settings) -> None:
+    """Writes decisions that are all there; where the sink is not Kafka they are computed and go nowhere."""
+    if settings.sink == "kafka":
+        decisions.write.format("kafka").options(**_kafka_options(settings)).save()
+    else:
+        decisions.write.format("noop").mode("overwrite").save()
+
+
 def open_producers(spark: SparkSession, settings: Settings, count: int) -> None:
     """Has `count` tasks open a Kafka producer each and write nothing: classes are loaded, logins tried."""
     nothing = spark.range(0, count, 1, count).where(F.col("id") < 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -45,7 +47,25 @@ def _kafka(spark: SparkSession, mode: Mode, settings: Settings) -> DataFrame:
         **mode.source_options(settings),
         **settings.kafka_source_options,
     }
-    records = spark.readStream.format("kafka").options(**options).load()
+    return _named(spark.readStream.format("kafka").options(**options).load())
+
+
+def read_range(spark: SparkSession, settings: Settings, spans: Mapping[int, tuple[int, int]]) -> DataFrame:
+    """The same columns of the input topic's records from the first to before the second offset, by partition."""
+    first, end = ({str(number): span[at] for number, span in spans.items()} for at in (0, 1))
+    options = {
+        **spark_kafka_options(settings),
+        "assign": json.dumps({settings.input_topic: sorted(spans)}),
+        "startingOffsets": json.dumps({settings.input_topic: first}),
+        "endingOffsets": json.dumps({settings.input_topic: end}),
+        "failOnDataLoss": "false",
+        "kafka.isolation.level": settings.kafka_isolation_level,
+        **settings.kafka_source_options,
+    }
+    return _named(spark.read.format("kafka").options(**options).load())
+
+
+def _named(records: DataFrame) -> DataFrame:
     names = ("key", "value", "topic", "partition", "offset", "timestamp")
     return records.select(*(F.col(name).alias(f"_{name}") for name in names))
 

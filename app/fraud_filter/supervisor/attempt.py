@@ -20,6 +20,8 @@ from fraud_filter.query import preflight
 from fraud_filter.query.likeness import digests
 from fraud_filter.rules import check as rule_check
 from fraud_filter.spark import session
+from fraud_filter.supervisor.aside.search import Search
+from fraud_filter.supervisor.aside.set_aside import set_aside
 from fraud_filter.supervisor.ending import HANDED_OVER, Ending, outlived_by_java
 from fraud_filter.supervisor.explaining import explain_end
 from fraud_filter.supervisor.failures import Reason, RestartableError
@@ -52,7 +54,8 @@ _END_S = 8.0
 class Attempt:
     """What a query run needs. `first`: nothing ran before it, so that bad input ends the program.
 
-    `again` is told when only the query is started again, in the same Java process. `standby`: waits for its turn first.
+    `again` is told when only the query is started again, in the same Java process. `search` is made before the query
+    starts where that ended at the same place again. `standby`: waits for its turn first.
     """
 
     settings: Settings
@@ -63,6 +66,7 @@ class Attempt:
     on_start: Callable[[StreamingQuery], None] | None
     again: Callable[[RestartableError], None]
     first: bool
+    search: Search
     standby: Standby | None = None
 
     def run(self) -> None:
@@ -188,6 +192,13 @@ class Attempt:
                 slots = await_slots(spark, inputs, settings, self.monitor, self.stop)
         with java.killed_after(settings.start_timeout_s), self.stop.hastened_by(java.kill):
             settings, place = self._place(spark)
+        has_moved = False
+        if self.search.start_at(place.at) and not self.stop.requested:
+            with self.stop.hastened_by(java.kill):
+                has_moved = set_aside(self.search, spark, java, inputs, place, self.monitor.metrics)
+        with java.killed_after(settings.start_timeout_s), self.stop.hastened_by(java.kill):
+            if has_moved:
+                settings, place = self._place(spark)
             if self.stop.requested:
                 return None
             prepared = self.standby.prepared if self.standby else None

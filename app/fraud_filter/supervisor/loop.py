@@ -13,6 +13,7 @@ from fraud_filter.lock.checkpoint_lock import checkpoint_lock
 from fraud_filter.monitor.monitor import Monitor
 from fraud_filter.query import preflight, starting_offsets
 from fraud_filter.rules.version import ruling_of
+from fraud_filter.supervisor.aside.search import Search
 from fraud_filter.supervisor.attempt import Attempt
 from fraud_filter.supervisor.failures import AWAY, REASONS, RestartableError
 from fraud_filter.supervisor.policy import Policy
@@ -62,12 +63,14 @@ def run(
             if waiting:
                 handlers.enter_context(asked_by_signals(waiting.ask))
                 monitor.stand_by()
+            search = Search(settings, stop)
 
             def attempt(number: int) -> None:
                 monitor.streak.begin()
                 try:
-                    Attempt(settings, inputs, monitor, stop, lock, on_start, again, number == 0, waiting).run()
+                    Attempt(settings, inputs, monitor, stop, lock, on_start, again, number == 0, search, waiting).run()
                 except RestartableError as error:
+                    search.ended(error)
                     if waiting:
                         waiting.queue_again()
                     elif error.reason == "handed-over":
@@ -89,5 +92,6 @@ def run(
                     str(error),
                 )  # fmt: skip
 
-            Policy(settings, attempt, lambda: monitor.streak.progress, announce).run(stop.event)
+            fresh = lambda: search.has_advanced() or monitor.streak.progress  # noqa: E731
+            Policy(settings, attempt, fresh, announce).run(stop.event)
     return EXIT_OK

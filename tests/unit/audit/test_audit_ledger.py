@@ -100,6 +100,15 @@ def test_without_any_decision_all_may_be_to_come(ledger: Books) -> None:
     assert (ledger.close(), ledger.undecided) == (4, 4)
 
 
+def test_what_could_not_be_decided_is_neither_lost_nor_unexpected(ledger: Books) -> None:
+    ledger.see_flagged(source(10), b"k", FIELDS, ("large",))
+    for offset in (11, 12, 13, 14, 15):
+        ledger.see_rejected(source(offset, "undecidable", timestamp_ms=-1), None, None)
+    assert ledger.close() == 0
+    assert _reasons(ledger, "unexpected") == ["rejected (undecidable), but no record has this offset"]
+    assert (ledger.rejected, ledger.reject_reasons) == (5, {"undecidable": 4})
+
+
 def test_features_are_compared_and_told_apart_from_other_fields() -> None:
     schema = PaymentSchema((*SCHEMA.fields, Field("spent", "DOUBLE", False)))
     ledger = Ledger(schema, {0: 10}, {0: 14}, 3, features=["spent"])

@@ -1,0 +1,107 @@
+"""No record ends or holds the filter: what can't be decided is found, rejected and passed over."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from confluent_kafka import Producer
+
+from faults import events, metrics
+from fraud_filter.audit.run import audit
+from lab.harness.processes import free_ports
+from running import Stage, payment, wait_until
+
+#: Milliseconds since 1970, and a size that no heap of 512 MiB holds in one piece.
+_BEYOND_MS, _HUGE = 1_700_000_000_000_000_000, 360_000_000
+_FLAGGED_BYTES = 4_000
+_MODES = [
+    "real-time",
+    *(pytest.param(mode, marks=pytest.mark.exhaustive) for mode in ("micro-batch", "async-progress", "continuous")),
+]
+
+
+@pytest.fixture
+def open_stage(stage: Stage, topics: Callable[..., str]) -> Stage:
+    """A stage whose producers stamp their records, and whose topic of flagged records takes small ones alone."""
+    wide = {"message_timestamp_type": "CreateTime", "message_timestamp_after_max_ms": str(2**63 - 1)}
+    flagged = topics("flagged-small", max_message_bytes=str(_FLAGGED_BYTES))
+    return replace(stage, input=topics("payments-open", **wide), flagged=flagged)
+
+
+def _send(stage: Stage, partition: int, value: bytes, **record: Any) -> None:
+    producer = Producer(
+        {"bootstrap.servers": stage.address, "message.max.bytes": 1_000_000_000, "compression.type": "gzip"}
+    )
+    failed: list[Any] = []
+    record |= {"on_delivery": lambda error, _: failed.append(error)}
+    producer.produce(stage.input, value, partition=partition, **record)
+    producer.flush(60)
+    assert failed == [None]
+
+
+def _payments(stage: Stage, name: str, count: int) -> set[str]:
+    """Payments that are flagged, on both partitions; without a key."""
+    ids = {f"{name}-{number}" for number in range(count)}
+    for at, one in enumerate(sorted(ids)):
+        _send(stage, at % 2, payment(one, 6000))
+    return ids
+
+
+def _flagged(stage: Stage) -> set[str]:
+    return {json.loads(record.value)["payment_id"] for record in stage.written()[stage.flagged]}
+
+
+@pytest.mark.parametrize("mode", _MODES)
+def test_records_that_end_the_query_are_set_aside(open_stage: Stage, tmp_path: Path, mode: str) -> None:
+    stage, (port,) = open_stage, free_ports(1)
+    day = "date_trunc('DAY', created_at) < timestamp'2000-01-01 00:00:00'"
+    rules = [{"name": "large", "when": "amount > 5000"}, {"name": "old", "when": day}]
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump({"rules": rules}))
+    own = {"mode": mode, "rules": str(tmp_path / "rules.yml"), "metrics_port": str(port), "restart_backoff_s": "0.2"}
+    own |= {"real_time_duration": "5 seconds", "spark_conf": json.dumps({"spark.driver.memory": "512m"})}
+    before = _payments(stage, "before", 10)
+    with stage.run(**own) as program:
+        wait_until(lambda: _flagged(stage) == before, "the first payments are decided", program)
+        _send(stage, 0, payment("old", 1).replace(b"2026-03-01T12", b"-290308-12-21T20"))
+        _send(stage, 0, payment("late", 6000), timestamp=_BEYOND_MS)
+        _send(stage, 1, b"\0" * _HUGE)
+        long = payment("long", 6000).replace(b"Corner shop", b"x" * 2 * _FLAGGED_BYTES)
+        _send(stage, 1, long, key=b"k")
+        behind = _payments(stage, "behind", 20)
+        wait_until(lambda: _flagged(stage) >= before | behind, "the payments behind are decided", program, 150)
+        counted = "fraud_filter_records_set_aside_total"
+        wait_until(lambda: metrics(port).get(counted) == 3, "they are counted", program)
+        assert len(events(program, "record_set_aside")) == 3
+        assert program.stop(60) == 0, program.tail()
+    found = [
+        {name: value.decode() for name, value in record.headers} | {"": record.value}
+        for record in stage.written()[stage.rejected]
+    ]
+    told = {(one["source.partition"], one["reject.reason"]): one[""] for one in found}
+    assert told[("0", "wrong-type: created_at")]
+    aside = sorted(
+        (one["source.partition"], one["source.offset"]) for one in found if one["reject.reason"] == "undecidable"
+    )
+    assert aside == [("0", "6"), ("1", "5"), ("1", "6")]
+    result = audit(stage.settings().model_copy(update={"rules": tmp_path / "rules.yml"}), examples=10)
+    assert (result.lost, result.unexpected, result.examples["unexpected"]) == (0, 0, ()), result
+    assert result.reject_reasons["undecidable"] == 3
+
+
+def test_a_compacted_output_topic_is_refused_by_name(stage: Stage, topics: Callable[..., str]) -> None:
+    """It takes no record without a key."""
+    from fraud_filter.errors import UsageError
+    from fraud_filter.query.preflight import count_partitions
+
+    compacted = topics("compacted", cleanup_policy="compact")
+    settings = stage.settings().model_copy(update={"flagged_topic": compacted})
+    with pytest.raises(
+        UsageError, match=rf"flagged_topic.*{compacted}.*cleanup\.policy=compact.*cleanup\.policy=delete"
+    ):
+        count_partitions(settings)

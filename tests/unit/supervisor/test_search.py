@@ -1,0 +1,38 @@
+"""When a search begins."""
+
+from __future__ import annotations
+
+import pytest
+
+from fraud_filter.config import load
+from fraud_filter.supervisor.aside.search import Search
+from fraud_filter.supervisor.failures import Reason, RestartableError
+from fraud_filter.supervisor.signals import Stop
+
+
+@pytest.fixture
+def search() -> Search:
+    return Search(load(), Stop(1))
+
+
+def _ends(search: Search, *reasons: Reason) -> None:
+    for reason in reasons:
+        search.ended(RestartableError(reason, "x"))
+
+
+def test_a_search_begins_after_two_ends_at_the_same_place(search: Search) -> None:
+    assert not search.start_at({0: 1, 1: 5})
+    _ends(search, "query-failed")
+    assert not search.start_at({0: 1, 1: 5})
+    _ends(search, "java-gone")
+    assert search.start_at({0: 1, 1: 5})
+
+
+def test_progress_and_other_reasons_begin_none(search: Search) -> None:
+    search.start_at({0: 1})
+    _ends(search, "query-failed", "broker-away", "checkpoint-away", "lock-lost")
+    assert not search.start_at({0: 1})
+    _ends(search, "query-failed")
+    assert not search.start_at({0: 2})
+    _ends(search, "query-failed")
+    assert not search.start_at({0: 2})
