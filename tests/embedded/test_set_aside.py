@@ -19,7 +19,7 @@ from running import Stage, payment, wait_until
 
 #: Milliseconds since 1970, and a size that no heap of 512 MiB holds in one piece.
 _BEYOND_MS, _HUGE = 1_700_000_000_000_000_000, 360_000_000
-_FLAGGED_BYTES = 4_000
+_FLAGGED_BYTES = 20_000
 _MODES = [
     "real-time",
     *(pytest.param(mode, marks=pytest.mark.exhaustive) for mode in ("micro-batch", "async-progress", "continuous")),
@@ -57,6 +57,7 @@ def _flagged(stage: Stage) -> set[str]:
     return {json.loads(record.value)["payment_id"] for record in stage.written()[stage.flagged]}
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode", _MODES)
 def test_records_that_end_the_query_are_set_aside(open_stage: Stage, tmp_path: Path, mode: str) -> None:
     stage, (port,) = open_stage, free_ports(1)
@@ -74,7 +75,7 @@ def test_records_that_end_the_query_are_set_aside(open_stage: Stage, tmp_path: P
         long = payment("long", 6000).replace(b"Corner shop", b"x" * 2 * _FLAGGED_BYTES)
         _send(stage, 1, long, key=b"k")
         behind = _payments(stage, "behind", 20)
-        wait_until(lambda: _flagged(stage) >= before | behind, "the payments behind are decided", program, 150)
+        wait_until(lambda: _flagged(stage) >= before | behind, "the payments behind are decided", program, 400)
         counted = "fraud_filter_records_set_aside_total"
         wait_until(lambda: metrics(port).get(counted) == 3, "they are counted", program)
         assert len(events(program, "record_set_aside")) == 3

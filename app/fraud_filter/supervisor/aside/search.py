@@ -13,6 +13,7 @@ from fraud_filter.checkpoint.progress import Offsets
 from fraud_filter.config import Settings
 from fraud_filter.kafka.offsets import first_since, first_time_ms
 from fraud_filter.query.preflight import Inputs
+from fraud_filter.rules.features import reach_ms
 from fraud_filter.supervisor.aside.narrowing import Narrowing, Span
 from fraud_filter.supervisor.failures import Reason, RestartableError, cause
 from fraud_filter.supervisor.java import Java
@@ -31,7 +32,7 @@ _BY_RECORD: frozenset[Reason] = frozenset(("query-failed", "query-ended", "java-
 _ELSEWHERE = re.compile(
     r"(Authentication|Authorization|Timeout|UnknownTopicOrPartition|NotEnoughReplicas\w*|NotLeaderOrFollower|Disconnect|"
     r"Network|Storage|Ssl|Interrupted|UnknownHost|Config|AccessDenied|NoSuchFile|ClassNotFound)\w*(Exception|Error)"
-    r"|ExecutorLost|executor \S+ exited|No space left"
+    r"|No space left"
 )
 #: Records before the place, which passed once, that are tried where no other ones pass.
 _CONTROL = 10
@@ -106,19 +107,20 @@ class Search:
         (self._narrowing.passed if passed else self._narrowing.failed)()
 
     def _try(self, spark: SparkSession, java: Java, inputs: Inputs, topic_id: str, spans: list[Span]) -> bool:
-        from py4j.protocol import Py4JError
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
         try:
             with java.killed_after(_MOST_S):
                 decide_range(spark, inputs, self.settings, topic_id, spans)
-        except (Py4JError, PySparkException, OSError) as error:
-            if java.returncode is not None or java.overdue or not str(error):
+        except (Py4JJavaError, PySparkException) as error:  # others are no answer of Java's
+            said = str(error)
+            if java.returncode is not None or java.overdue:
                 raise
-            if _ELSEWHERE.search(str(error)):
+            if _ELSEWHERE.search(said):
                 self._trying = False
-                raise RestartableError("query-failed", f"the search for a record failed: {cause(str(error))}") from None
-            self.is_heavy = self.is_heavy or "OutOfMemoryError" in str(error)
+                raise RestartableError("query-failed", f"the search for a record failed: {cause(said)}") from None
+            self.is_heavy = self.is_heavy or "OutOfMemoryError" in said
             return False
         return True
 
@@ -132,11 +134,10 @@ def decide_range(spark: SparkSession, inputs: Inputs, settings: Settings, topic_
     from fraud_filter.query import decide as query
     from fraud_filter.query import sinks, sources
 
-    features = inputs.rules.features
     wanted = {span.partition: (span.start, span.end) for span in spans}
     read = {number: (_history(settings, inputs, number, *at), at[1]) for number, at in wanted.items()}
     decisions = query.decide(
-        sources.read_range(spark, settings, read if features else wanted), inputs.schema, inputs.rules, settings,
+        sources.read_range(spark, settings, read), inputs.schema, inputs.rules, settings,
         topic_id, inputs.model, since={number: start for number, (start, _) in wanted.items()},
     )  # fmt: skip
     sinks.write_range(decisions, settings)
@@ -144,8 +145,10 @@ def decide_range(spark: SparkSession, inputs: Inputs, settings: Settings, topic_
 
 def _history(settings: Settings, inputs: Inputs, partition: int, start: int, end: int) -> int:
     """The first offset that features of records from `start` on look at."""
-    longest_ms = max((feature.over_ms for feature in inputs.rules.features), default=0)
-    first_ms = first_time_ms(settings, partition, start, end) if longest_ms else None
+    if not inputs.rules.features:
+        return start
+    first_ms = first_time_ms(settings, partition, start, end)
     if first_ms is None:
         return start
-    return min(first_since(settings, [partition], first_ms - longest_ms).get(partition, start), start)
+    since_ms = first_ms - reach_ms(inputs.rules.features)
+    return min(first_since(settings, [partition], since_ms).get(partition, start), start)

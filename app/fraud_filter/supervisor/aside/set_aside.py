@@ -13,6 +13,7 @@ from fraud_filter import schema as layout
 from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.checkpoint.kept import read_input, write_input
 from fraud_filter.checkpoint.progress import Offsets
+from fraud_filter.checkpoint.readers import CheckpointReader
 from fraud_filter.checkpoint.startup import go_on_at
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
@@ -113,7 +114,7 @@ def go_on_behind(files: CheckpointFiles, settings: Settings, at: Offsets) -> Non
     """
     go_on_at(files, settings, at, "were decided, or set aside, by a search")
     kept = read_input(files)
-    if kept and kept.begin:  # what counts while nothing is committed
+    if kept and CheckpointReader(files, settings.input_topic).newest() is None:
         write_input(files, replace(kept, begin=at))
 
 
