@@ -95,6 +95,33 @@ def test_records_that_end_the_query_are_set_aside(open_stage: Stage, tmp_path: P
     assert result.reject_reasons["undecidable"] == 3
 
 
+@pytest.mark.exhaustive
+@pytest.mark.timeout(600)
+def test_features_are_right_behind_a_record_that_was_set_aside(stage: Stage, tmp_path: Path) -> None:
+    """Those of the payments that the search decided, too: they count what came before them."""
+    count = {"name": "count_10m", "per": "card_id", "over": "10 minutes", "value": "count"}
+    rules = [{"name": "often", "when": "count_10m >= 2"}, {"name": "large", "when": "amount > 5000"}]
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump({"features": [count], "rules": rules}))
+    own = {"mode": "real-time", "rules": str(tmp_path / "rules.yml"), "restart_backoff_s": "0.2"}
+    own |= {"real_time_duration": "5 seconds", "spark_conf": json.dumps({"spark.driver.memory": "512m"})}
+    with stage.run(**own, velocity_partitions="1") as program:
+        wait_until(lambda: bool(events(program, "started")), "the query runs", program)
+        for at in range(3):
+            _send(stage, 1, payment(f"first-{at}", 1, "c1"))
+        wait_until(lambda: _flagged(stage) == {"first-1", "first-2"}, "the first payments are decided", program)
+        _send(stage, 1, payment("before", 1, "c1"))
+        _send(stage, 1, b"\0" * _HUGE)
+        for at in range(3):
+            _send(stage, 1, payment(f"behind-{at}", 1, "c2"))
+        expected = {"first-1", "first-2", "before", "behind-1", "behind-2"}
+        wait_until(lambda: _flagged(stage) == expected, "the payments behind are decided", program, 400)
+        assert program.stop(60) == 0, program.tail()
+    changed = {"rules": tmp_path / "rules.yml", "mode": "real-time"}
+    result = audit(stage.settings().model_copy(update=changed), examples=10)
+    assert (result.lost, result.unexpected, result.examples["unexpected"]) == (0, 0, ()), result
+    assert result.reject_reasons == {"undecidable": 1}
+
+
 def test_a_compacted_output_topic_is_refused_by_name(stage: Stage, topics: Callable[..., str]) -> None:
     """It takes no record without a key."""
     from fraud_filter.errors import UsageError
