@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from drawn_rules import RuleDrawer, hostile_payments, spark_functions
@@ -53,16 +54,24 @@ class _Trial:
         rows = [(bytearray(value),) for value in hostile_payments(SCHEMA)]
         self._records = spark.createDataFrame(rows, "_value BINARY").coalesce(1).cache()
         self.payments = self._records.count()
+        self._java = psutil.Process(spark.sparkContext._gateway.proc.pid)
 
     def judge(self, rules: list[str]) -> float:
-        """Judges all payments by the rules; returns the seconds of the second time, when the code is there."""
+        """Judges all payments by the rules; returns the seconds of the second time, when the code is there.
+
+        They are seconds of the clock, or of the processor where these are fewer: other programs may hold it.
+        """
         named = RuleSet(Path("rules.yml"), tuple(Rule(f"r{at}", at, when=when) for at, when in enumerate(rules)))
         judged = query.judge(self._records, SCHEMA, named).select("_reason", "_rules", "_is_flagged")
         written = judged.write.format("noop").mode("overwrite")
         written.save()
-        began = time.monotonic()
+        began, used = time.monotonic(), self._processor_s()
         written.save()
-        return time.monotonic() - began
+        return min(time.monotonic() - began, self._processor_s() - used)
+
+    def _processor_s(self) -> float:
+        user, system, *_ = self._java.cpu_times()
+        return user + system
 
     def offenders(self, rules: list[str]) -> Iterator[str]:
         """Rules that end the query, or hold it for longer than allowed, with what happened."""

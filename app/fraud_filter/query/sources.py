@@ -61,6 +61,8 @@ def read_range(spark: SparkSession, settings: Settings, spans: Mapping[int, tupl
         "failOnDataLoss": "false",
         "kafka.isolation.level": settings.kafka_isolation_level,
         **settings.kafka_source_options,
+        # A poll unpacks all records that it gives: one at a time, so that none fails for what comes behind it.
+        "kafka.max.poll.records": "1",
     }
     return _named(spark.read.format("kafka").options(**options).load())
 

@@ -49,8 +49,8 @@ class Search:
         self._ends = 0
         self._narrowing: Narrowing | None = None
         self._trying = self._advanced = False
-        #: Whether a try took more memory than there is, or Java died of it.
-        self.is_heavy = False
+        #: Partitions of which a try took more memory than there is, or Java died.
+        self.heavy: set[int] = set()
 
     def start_at(self, at: Offsets) -> bool:
         """A query is to start at these offsets: whether a search comes before it."""
@@ -82,10 +82,10 @@ class Search:
         if self._narrowing is None:
             _log.warning("event=searching_record query=%s ends=%d", self.settings.query_name, self._ends)
             self._narrowing = Narrowing(at, {number: end for number, (_, end) in bounds.items()})
-            self.is_heavy = False
+            self.heavy = set()
         narrowing = self._narrowing
         if self._trying:  # Java died of it
-            self.is_heavy = True
+            self._note_heavy(narrowing.next() or [])
             self._note(passed=False)
         while not self._stop.requested and (spans := narrowing.next()):
             self._trying = True
@@ -100,6 +100,10 @@ class Search:
         self._narrowing, self._ends = None, 0
         _log.warning("event=searched_record query=%s found=%d", self.settings.query_name, len(narrowing.found))
         return None if narrowing.is_vain or narrowing.is_unproven else narrowing
+
+    def _note_heavy(self, spans: list[Span]) -> None:
+        if len(spans) == 1:
+            self.heavy.add(spans[0].partition)
 
     def _note(self, *, passed: bool) -> None:
         assert self._narrowing  # noqa: S101 - there is one while something is tried
@@ -120,7 +124,8 @@ class Search:
             if _ELSEWHERE.search(said):
                 self._trying = False
                 raise RestartableError("query-failed", f"the search for a record failed: {cause(said)}") from None
-            self.is_heavy = self.is_heavy or "OutOfMemoryError" in said
+            if "OutOfMemoryError" in said:
+                self._note_heavy(spans)
             return False
         return True
 

@@ -60,7 +60,7 @@ def set_aside(
     own |= {layout.HEADER_TOPIC_ID: place.topic_id} if place.topic_id else {}
     own |= {layout.HEADER_MODEL: inputs.model.version} if inputs.model else {}
     for partition, offset in found.found:
-        reject(settings, partition, offset, own, is_heavy=search.is_heavy)
+        reject(settings, partition, offset, own, is_heavy=partition in search.heavy)
         metrics.count_set_aside()
     # A state that has not seen the others' payments reads them.
     behind = {number: offset + 1 for number, offset in found.found} if inputs.rules.features else found.done
