@@ -156,6 +156,8 @@ _FORMS = (
     ),
 )
 _LEVELS = 3
+#: How often each text stands in a payment.
+_ROUNDS = 4
 #: Bytes of the largest payments.
 _LARGE = 2**20
 
@@ -256,8 +258,9 @@ def hostile_payments(schema: PaymentSchema) -> Iterator[bytes]:
         ),
         "STRING": texts,
     }
-    for at in range(len(texts)):
-        values = {field.name: limits[field.type][at % len(limits[field.type])] for field in schema.fields}
+    for at in range(_ROUNDS * len(texts)):
+        own = at + at // len(texts)  # each round puts other values together
+        values = {field.name: limits[field.type][own % len(limits[field.type])] for field in schema.fields}
         yield json.dumps(values).encode()
     yield json.dumps({schema.required[0]: "x"}).encode()
     strings = [field.name for field in schema.fields if field.type == "STRING"]
