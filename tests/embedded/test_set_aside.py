@@ -79,6 +79,8 @@ def test_records_that_end_the_query_are_set_aside(open_stage: Stage, tmp_path: P
         counted = "fraud_filter_records_set_aside_total"
         wait_until(lambda: metrics(port).get(counted) == 3, "they are counted", program)
         assert len(events(program, "record_set_aside")) == 3
+        after = _payments(stage, "after", 4)
+        wait_until(lambda: _flagged(stage) >= after, "the query goes on", program)
         assert program.stop(60) == 0, program.tail()
     found = [
         {name: value.decode() for name, value in record.headers} | {"": record.value}
