@@ -20,6 +20,8 @@ from running import Stage, payment, wait_until
 #: Milliseconds since 1970, and a size that no heap of 512 MiB holds in one piece.
 _BEYOND_MS, _HUGE = 1_700_000_000_000_000_000, 360_000_000
 _FLAGGED_BYTES = 20_000
+#: Seconds that the audit waits for a record of that size.
+_UNPACKED_S = 120.0
 _MODES = [
     "real-time",
     *(pytest.param(mode, marks=pytest.mark.exhaustive) for mode in ("micro-batch", "async-progress", "continuous")),
@@ -92,7 +94,8 @@ def test_records_that_end_the_query_are_set_aside(open_stage: Stage, tmp_path: P
         (one["source.partition"], one["source.offset"]) for one in found if one["reject.reason"] == "undecidable"
     )
     assert aside == [("0", "6"), ("1", "5"), ("1", "6")]
-    result = audit(stage.settings().model_copy(update={"rules": tmp_path / "rules.yml"}), examples=10)
+    changed = {"rules": tmp_path / "rules.yml", "kafka_timeout_s": _UNPACKED_S}
+    result = audit(stage.settings().model_copy(update=changed), examples=10)
     assert (result.lost, result.unexpected, result.examples["unexpected"]) == (0, 0, ()), result
     assert result.reject_reasons["undecidable"] == 3
 
@@ -118,7 +121,7 @@ def test_features_are_right_behind_a_record_that_was_set_aside(stage: Stage, tmp
         expected = {"first-1", "first-2", "before", "behind-1", "behind-2"}
         wait_until(lambda: _flagged(stage) == expected, "the payments behind are decided", program, 400)
         assert program.stop(60) == 0, program.tail()
-    changed = {"rules": tmp_path / "rules.yml", "mode": "real-time"}
+    changed = {"rules": tmp_path / "rules.yml", "mode": "real-time", "kafka_timeout_s": _UNPACKED_S}
     result = audit(stage.settings().model_copy(update=changed), examples=10)
     assert (result.lost, result.unexpected, result.examples["unexpected"]) == (0, 0, ()), result
     assert result.reject_reasons == {"undecidable": 1}
