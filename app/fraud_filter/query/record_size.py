@@ -16,6 +16,11 @@ _GROWTH = 4
 _ADDED_BYTES = 65_536
 
 
+def is_too_large(key: bytes | None, value: bytes | None, limit: int) -> bool:
+    """Whether a record is above `limit`, the setting max_record_bytes: it is rejected without its key and value."""
+    return len(key or b"") + len(value or b"") > limit
+
+
 def why_unread(key: bytes | None, value: bytes | None, timestamp_ms: int, limit: int) -> str | None:
     """Why a record is rejected without its key and value (a REASON_* value), or None.
 
@@ -23,7 +28,7 @@ def why_unread(key: bytes | None, value: bytes | None, timestamp_ms: int, limit:
         timestamp_ms: the record's own, in milliseconds since 1970.
         limit: the setting max_record_bytes.
     """
-    if len(key or b"") + len(value or b"") > limit:
+    if is_too_large(key, value, limit):
         return REASON_TOO_LARGE
     return None if FIRST_TIME_US <= timestamp_ms * 1000 <= LAST_TIME_US else REASON_RECORD_TIME
 
