@@ -33,6 +33,8 @@ from second_broker import NODE, second_broker
 
 MANY = 1000
 LOOKS = 20
+#: From a new leader on, in seconds.
+KNOWN_S = 10
 
 
 @pytest.fixture
@@ -89,6 +91,32 @@ def test_a_client_whose_controller_is_killed_asks_another_broker(pair: tuple[Bro
     assert second.pid
     os.kill(second.pid, signal.SIGKILL)
     assert find_input(client, settings).led == [0]
+
+
+def test_a_new_leader_is_known_soon_though_the_dead_broker_is_the_one_that_settings_name(
+    pair: tuple[Broker, Child],
+) -> None:
+    first, second = pair
+    client = AdminClient({"bootstrap.servers": first.address})
+    until(lambda: NODE in client.list_topics(timeout=5).brokers, "two brokers", 60)
+    client.create_topics([NewTopic("payments", 1, replica_assignment=[[NODE, 1]])])["payments"].result(30)
+
+    def partition() -> Any:
+        return client.list_topics("payments", timeout=10).topics["payments"].partitions[0]
+
+    until(lambda: len(partition().isrs) == 2, "both have the partition", 60)
+    named = client.list_topics(timeout=5).brokers[NODE]
+    led_at = 0.0
+    with watch_input(load({"kafka_bootstrap_servers": f"{named.host}:{named.port}"})) as watch:
+        until(lambda: watch.look({}) is not None, "the end is known")
+        assert second.pid
+        os.kill(second.pid, signal.SIGKILL)
+        until(lambda: watch.look({}) is None, "it is not", 30)
+        while watch.look({}) is None:
+            if partition().leader == 1:
+                led_at = led_at or time.monotonic()
+            assert not led_at or time.monotonic() < led_at + KNOWN_S
+            time.sleep(1)
 
 
 @pytest.fixture

@@ -21,6 +21,8 @@ from fraud_filter.kafka.refusals import no_broker, no_topic
 #: A request goes to the controller that the client knows, and a client whose controller is gone waits for it. So each
 #: try has a part of the time, and the next one a client that asks the brokers again.
 _TRIES = 4
+#: How old may be what a client knows of brokers and leaders, in ms. librdkafka's default is 15 minutes.
+_KNOWN_MS = 3_000
 
 
 @dataclass(frozen=True)
@@ -41,29 +43,35 @@ def open_admin(settings: Settings) -> AdminClient:
     Raises:
         UsageError: name, password, certificate or key are missing or can't be used.
     """
-    return AdminClient(librdkafka_config(settings))
+    fresh = {"metadata_max_age_ms": _KNOWN_MS, "topic_metadata_refresh_interval_ms": _KNOWN_MS}
+    return AdminClient(librdkafka_config(settings, reconnect_backoff_max_ms=1_000, **fresh))
 
 
-def find_input(admin: AdminClient, settings: Settings) -> Topic:
-    """The input topic as it is now; no other topic is asked for.
+def find_input(admin: AdminClient, settings: Settings, spare: AdminClient | None = None) -> Topic:
+    """The input topic as it is now; no other topic is asked for. `spare` is the client to ask next.
 
     Raises:
         NoBrokerError: no broker answers within `kafka_timeout_s` seconds.
         UsageError: there is no such topic.
     """
-    found = find_topics(admin, settings, [settings.input_topic])
+    found = find_topics(admin, settings, [settings.input_topic], spare)
     if not found:
         raise no_topic(settings, "input_topic")
     return found[settings.input_topic]
 
 
-def find_topics(admin: AdminClient, settings: Settings, names: Sequence[str]) -> dict[str, Topic]:
+def find_topics(
+    admin: AdminClient, settings: Settings, names: Sequence[str], spare: AdminClient | None = None
+) -> dict[str, Topic]:
     """Those of the topics `names` that exist, as they are now; no other topic is asked for.
+
+    Where `admin` gets no answer, `spare` is asked, then new clients.
 
     Raises:
         NoBrokerError: no broker answers within `kafka_timeout_s` seconds.
     """
     timeout_s = settings.kafka_timeout_s
+    spares = [spare] if spare else []
     clients = [admin]
 
     def ask() -> dict[str, Topic]:
@@ -75,7 +83,7 @@ def find_topics(admin: AdminClient, settings: Settings, names: Sequence[str]) ->
         retry=retry_if_exception(_is_unanswered),
         stop=stop_after_delay(timeout_s),
         wait=wait_fixed(0.1),
-        before_sleep=lambda _: clients.append(open_admin(settings)),
+        before_sleep=lambda _: clients.append(spares.pop() if spares else open_admin(settings)),
         reraise=True,
     )
     try:

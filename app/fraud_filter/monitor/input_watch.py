@@ -42,6 +42,7 @@ class InputWatch:
     def __init__(self, settings: Settings, admin: AdminClient, ends: ReadableEnds) -> None:
         self._settings = settings
         self._admin = admin
+        self._spare: AdminClient | None = None
         self._ends = ends
         self._unknown: list[int] = []
 
@@ -51,17 +52,34 @@ class InputWatch:
         if settings.source != "kafka":
             return Seen("", frozenset(), {}, {})
         try:
-            topic = find_input(self._admin, settings)
-            bounds = ask_bounds(self._admin, settings, topic.led)
+            topic = find_input(self._admin, settings, self._spare)
+            bounds = self._ask(topic.led)
         except FraudFilterError as error:
             _log.warning("event=monitor_failed query=%s error=%s", settings.query_name, error)
-            self._admin = open_admin(settings)
+            self._renew()
             return None
-        if set(topic.partitions) - bounds.keys():  # librdkafka may never find a broker again that had gone
-            self._admin = open_admin(settings)
+        if set(topic.partitions) - bounds.keys():
+            self._renew()
         self._tell(sorted(set(topic.partitions) - bounds.keys()))
         latest = {number: each.end for number, each in bounds.items()}
         return Seen(topic.id, frozenset(topic.partitions), bounds, self._ends.look(committed, latest))
+
+    def _ask(self, led: list[int]) -> dict[int, Bounds]:
+        try:
+            return ask_bounds(self._admin, self._settings, led)
+        except FraudFilterError:
+            if not self._spare:
+                raise
+            self._admin, self._spare = self._spare, None
+            return ask_bounds(self._admin, self._settings, led)
+
+    def _renew(self) -> None:
+        """A new client: librdkafka may never find a broker again that had gone.
+
+        The one before it stays: a new one finds no broker where those that the settings name are gone.
+        """
+        self._spare = self._spare or self._admin
+        self._admin = open_admin(self._settings)
 
     def _tell(self, unknown: list[int]) -> None:
         if unknown != self._unknown:
