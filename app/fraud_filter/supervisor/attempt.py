@@ -163,7 +163,7 @@ class Attempt:
         except FraudFilterError as error:
             if self.first:
                 raise
-            raise RestartableError("spark-away", str(error)) from None
+            raise RestartableError("java-gone", str(error)) from None
 
     def _connect(self, java: Java) -> SparkSession:
         with java.killed_after(self.settings.start_timeout_s), self.stop.hastened_by(java.kill):

@@ -11,11 +11,11 @@ from fraud_filter.errors import EXIT_DATA_LOSS, EXIT_GAVE_UP, FraudFilterError, 
 Reason = Literal[
     "query-failed",  # Spark ended the query with an error: a task failed, an executor was lost, …
     "query-ended",  # it ended without one
-    "java-gone",  # Spark's Java process died
+    "java-gone",  # Spark's Java process died, or does not start
     "stalled",  # input grows, progress does not
     "start-hung",  # the start took longer than start_timeout_s
     "broker-away",  # no broker answered at a restart
-    "spark-away",  # no session at a restart: the master is away, or Java does not start
+    "spark-away",  # no session at a restart: the master is away
     "partitions-added",  # the input topic has partitions that the running tasks do not read
     "topic-recreated",  # the input topic has another id than when the query started
     "transaction-open",  # at a start: before what was committed without regard to transactions
