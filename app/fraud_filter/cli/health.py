@@ -35,7 +35,11 @@ def ask(settings: Settings) -> dict[str, Any]:
     try:
         _, page = local_http.get(settings.metrics_host, settings.metrics_port, "/readyz", _TIMEOUT_S)
     except OSError as error:
-        return {"healthy": False, "line": f"no filter answers at {at}: {error.strerror or error}", **_UNKNOWN}
+        return {
+            "healthy": False,
+            "line": printable(f"no filter answers at {at}: {error.strerror or error}"),
+            **_UNKNOWN,
+        }
     try:
         verdict: dict[str, Any] = json.loads(page)
         return verdict | {"healthy": bool(verdict["healthy"]), "line": printable(str(verdict["line"]))}

@@ -14,12 +14,17 @@ def get(host: str, port: int, path: str, timeout_s: float) -> tuple[int, str]:
     Raises:
         OSError: there is none within `timeout_s` seconds, or it is no HTTP.
     """
-    connection = HTTPConnection(host, port, timeout=timeout_s)
+    try:
+        connection = HTTPConnection(host, port, timeout=timeout_s)
+    except HTTPException as error:
+        raise OSError(f"no host has this name: {error}") from None
     try:
         connection.request("GET", path)
         answer = connection.getresponse()
         return answer.status, answer.read(_MOST_BYTES).decode("utf-8", "replace")
     except HTTPException as error:
         raise OSError(f"no HTTP: {type(error).__name__}") from None
+    except UnicodeError as error:  # of a name that no DNS can hold
+        raise OSError(f"no host has this name: {error}") from None
     finally:
         connection.close()
