@@ -5,14 +5,12 @@ On a local disk the kernel keeps the lock (`local_lock`), elsewhere Kafka's brok
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from fraud_filter.config import Settings, named
-from fraud_filter.errors import UsageError
-from fraud_filter.lock.local_lock import NAME, LocalLock
-from fraud_filter.lock.lock import Lock, refusal
+from fraud_filter.lock.local_lock import LocalLock
+from fraud_filter.lock.lock import Lock
 
 _SETTING = named("checkpoint")
 
@@ -43,18 +41,7 @@ def checkpoint_lock(
         with closing(GroupLock(settings, who, named_by)) as group_lock:
             yield group_lock
         return
-    path = settings.checkpoint_directory / NAME
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise UsageError(
-            f"{named_by}: {path} can't be written: {error.strerror or error}; run as the user who made it, or remove "
-            "it where nothing works on the checkpoint"
-        ) from None
-    try:
-        lock = LocalLock(descriptor, who)
-        if not standby and not lock.take():
-            raise UsageError(f"{named_by}: {refusal(who, lock.holder, settings.checkpoint)}")
+    with closing(LocalLock(settings.checkpoint_directory, settings.checkpoint, who, named_by)) as lock:
+        if not standby:
+            lock.acquire()
         yield lock
-    finally:
-        os.close(descriptor)

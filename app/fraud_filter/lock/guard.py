@@ -1,6 +1,7 @@
 """Kills a process when its time is up, though the program that started both is stopped, hangs or is gone.
 
-Run as `python guard.py PID DEADLINE`. Each line of its input is a new deadline, in seconds of `now`.
+Run as `python guard.py PID DEADLINE [PATH DEVICE:INODE]`. Each line of its input is a new deadline, in
+seconds of `now`. With a path, the process is also killed when the path no longer names that file.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 
@@ -26,11 +28,13 @@ def now() -> float:
 class Guard:
     """The guard of the process `pid`, as its parent sees it. It ends with that process, or with `close`."""
 
-    def __init__(self, pid: int, deadline: float) -> None:
-        """`deadline` is a time of `now`."""
+    def __init__(self, pid: int, deadline: float, *, path: Path | None = None, file: int = -1) -> None:
+        """`deadline` is a time of `now`; `path`, if any, has to name the open `file` (a descriptor)."""
         self.pid = pid
         self._guarded = psutil.Process(pid)
         argv = [sys.executable, "-I", __file__, str(pid), repr(deadline)]
+        if path:
+            argv += [str(path), identity(os.fstat(file))]
         # A session of its own: a Ctrl-C in the terminal is for its parent.
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, start_new_session=True)
 
@@ -57,8 +61,24 @@ class Guard:
             self._process.stdin.close()
 
 
-def watch(pid: int, deadline: float, source: int) -> None:
-    """Returns when the process is gone; kills it when the last deadline that came from `source` is over."""
+def identity(found: os.stat_result) -> str:
+    """What tells a file from all others, while it is open somewhere."""
+    return f"{found.st_dev}:{found.st_ino}"
+
+
+def names(path: str, file: str) -> bool:
+    """Whether `path` names the file with that `identity`; a path that can't be looked at names none."""
+    try:
+        return identity(Path(path).stat()) == file
+    except OSError:
+        return False
+
+
+def watch(pid: int, deadline: float, source: int, path: str = "", file: str = "") -> None:
+    """Returns when the process is gone; kills it when the last deadline that came from `source` is over.
+
+    And when `path`, if one is given, does not name `file`.
+    """
     try:
         process = psutil.Process(pid)
     except psutil.NoSuchProcess:
@@ -66,7 +86,7 @@ def watch(pid: int, deadline: float, source: int) -> None:
     text, is_open = b"", True
     while process.is_running():
         left = deadline - now()
-        if left <= 0:
+        if left <= 0 or (path and not names(path, file)):
             process.kill()
             return
         if not is_open:
@@ -80,4 +100,4 @@ def watch(pid: int, deadline: float, source: int) -> None:
 
 if __name__ == "__main__":
     with suppress(psutil.NoSuchProcess):
-        watch(int(sys.argv[1]), float(sys.argv[2]), sys.stdin.fileno())
+        watch(int(sys.argv[1]), float(sys.argv[2]), sys.stdin.fileno(), *sys.argv[3:])

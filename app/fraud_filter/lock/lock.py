@@ -22,6 +22,9 @@ class Lock:
         """Why it is not ours any more, after it was."""
         return ""
 
+    def renew(self) -> None:
+        """Has `descriptor` be one that can be locked; to be called before each start of a Java process."""
+
     def hold(self, files: CheckpointFiles, stopping: Callable[[], bool] = lambda: False) -> None:
         """To be called before anything in the Java process behind `files` writes; `stopping` ends a wait."""
 

@@ -79,6 +79,7 @@ class Attempt:
         self.monitor.set_state("starting")
         began = time.monotonic()
         inputs = self.inputs if self.first else self._recount()
+        self._renew_lock()
         java = self._launch(inputs)
         spark = None
         seconds = _END_FAILED_S
@@ -156,6 +157,12 @@ class Attempt:
             return replace(self.inputs, partitions=preflight.count_partitions(self.settings) or self.inputs.partitions)
         except FraudFilterError as error:
             raise RestartableError("broker-away", str(error)) from None
+
+    def _renew_lock(self) -> None:
+        try:
+            self.lock.renew()
+        except CheckpointError as error:
+            raise RestartableError("checkpoint-away", str(error)) from None
 
     def _launch(self, inputs: preflight.Inputs) -> Java:
         try:

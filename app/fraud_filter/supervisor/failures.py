@@ -20,7 +20,7 @@ Reason = Literal[
     "topic-recreated",  # the input topic has another id than when the query started
     "transaction-open",  # at a start: before what was committed without regard to transactions
     "checkpoint-away",  # the checkpoint's file system refused at a restart
-    "lock-lost",  # of the checkpoint: Kafka's brokers had not heard of us in time
+    "lock-lost",  # of the checkpoint: Kafka's brokers had not heard of us in time, or its file was removed
     "handed-over",  # another filter works now; this one, started as a standby, waits again
     "slots-lacking",  # too few task slots: of a pair the other one, which has its own, goes on meanwhile
     "slots-back",  # too few task slots for some time, now enough

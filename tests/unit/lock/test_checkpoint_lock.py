@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from fraud_filter.checkpoint.files import CheckpointError
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
 from fraud_filter.lock.checkpoint_lock import checkpoint_lock
@@ -107,3 +112,107 @@ def test_a_lock_that_can_not_be_written_is_told_in_a_sentence(tmp_path: Path) ->
     message = r"setting checkpoint .*can't be written: Is a directory; run as the user"
     with pytest.raises(UsageError, match=message), checkpoint_lock(load({"checkpoint": str(tmp_path)})):
         pass
+
+
+def remove_file(run: Path) -> None:
+    (run / NAME).unlink()
+
+
+def replace_file(run: Path) -> None:
+    shutil.copy2(run / NAME, run / "copy")
+    (run / "copy").rename(run / NAME)
+
+
+def remove_directory(run: Path) -> None:
+    shutil.rmtree(run)
+
+
+def rename_directory(run: Path) -> None:
+    run.rename(run.with_name("away"))
+
+
+def swap_directory(run: Path) -> None:
+    rename_directory(run)
+    shutil.copytree(run.with_name("away"), run)
+
+
+CHANGES = [remove_file, replace_file, remove_directory, rename_directory, swap_directory]
+
+
+@dataclass(frozen=True)
+class Files:
+    """What a lock asks of the files of a checkpoint."""
+
+    pid: int
+
+
+def files_of(process: subprocess.Popen[bytes]) -> Any:
+    return cast(Any, Files(process.pid))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_java_is_killed_when_the_path_does_not_name_the_locked_file(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    with checkpoint_lock(load({"checkpoint": str(run)})) as lock:
+        java = java_with(lock)
+        lock.hold(files_of(java))
+        assert lock.lost == ""
+        change(run)
+        assert "was removed or replaced" in lock.lost
+        with pytest.raises(CheckpointError, match="was removed or replaced"):
+            lock.hold(files_of(java))
+        assert java.wait(10) == -9
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_standby_notices_that_the_path_names_another_file(tmp_path: Path, change: Callable[[Path], None]) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    with checkpoint_lock(load({"checkpoint": str(run)}), standby=True) as lock:
+        change(run)
+        with pytest.raises(CheckpointError, match="was removed or replaced"):
+            lock.take(files_of(java_with(lock)))
+
+
+def test_a_symbolic_link_that_leads_elsewhere_loses_the_lock(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    link = tmp_path / "run"
+    link.symlink_to("one")
+    with checkpoint_lock(load({"checkpoint": str(link)})) as lock:
+        with (
+            pytest.raises(UsageError, match="another filter"),
+            checkpoint_lock(load({"checkpoint": f"{tmp_path}/one"})),
+        ):
+            pass
+        link.unlink()
+        link.symlink_to("other")
+        assert lock.lost
+
+
+def test_after_a_loss_the_new_file_is_locked_unless_another_holds_it(tmp_path: Path) -> None:
+    settings = load({"checkpoint": str(tmp_path)})
+    with checkpoint_lock(settings) as first:
+        remove_file(tmp_path)
+        first.renew()
+        assert first.lost == ""
+        with pytest.raises(UsageError, match="another filter"), checkpoint_lock(settings):
+            pass
+        remove_file(tmp_path)
+        with checkpoint_lock(settings), pytest.raises(UsageError, match="another filter"):
+            first.renew()
+
+
+def test_a_restart_waits_for_a_directory_that_is_gone(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    with checkpoint_lock(load({"checkpoint": str(run)})) as lock:
+        rename_directory(run)
+        with pytest.raises(CheckpointError, match="put it back"):
+            lock.renew()
+        run.with_name("away").rename(run)
+        lock.renew()
+        assert lock.lost == ""
