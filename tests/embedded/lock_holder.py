@@ -58,7 +58,8 @@ def worker_of(program: Child) -> psutil.Process:
 
 def main(name: str, location: str, file: str, how: str) -> int:
     settings = load({"checkpoint": location})
-    lock = GroupLock(settings, "filter", "setting checkpoint")
+    shared = Path(location) if location.startswith("/") else None  # as `checkpoint_lock` finds it on NFS
+    lock = GroupLock(settings, "filter", "setting checkpoint", shared)
     argv = ["sh", "-c", _WORK, "sh", name, file]
     worker = subprocess.Popen(argv, stdin=subprocess.PIPE, start_new_session=True)
     files = cast(Any, _Files(worker.pid, location))

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from fraud_filter.lock import shared_disk
 from lab.harness.broker import Broker
 from lab.harness.processes import Child
 from lock_holder import holder, said, turns, work, worker_of
@@ -31,8 +32,8 @@ def start(broker: Broker, tmp_path: Path) -> Iterator[Start]:
     with ExitStack() as ending:
         workers: list[psutil.Process] = []
 
-        def begin(name: str, how: str = "hold") -> Child:
-            program = holder(name, location, tmp_path, env, how).start()
+        def begin(name: str, how: str = "hold", at: str = location) -> Child:
+            program = holder(name, at, tmp_path, env, how).start()
             ending.callback(program.stop, 5)
             until(lambda: not program.is_alive or bool(psutil.Process(program.pid).children()), f"worker of {name}")
             with suppress(StopIteration, psutil.NoSuchProcess):
@@ -171,3 +172,20 @@ def require_a_gap(directory: Path) -> None:
     begins = min(when for when, name in work(directory) if name == "second")
     print(f"measured gap between two holders: {(begins - ends) / 1e9:.1f} s")  # noqa: T201
     assert begins > ends
+
+
+def test_a_shared_directory_has_one_lock_wherever_it_is_mounted_and_loses_it_with_its_id(
+    start: Start, tmp_path: Path
+) -> None:
+    run, mounted_elsewhere = tmp_path / "run", tmp_path / "mounted-elsewhere"
+    run.mkdir()
+    mounted_elsewhere.symlink_to(run)
+    first = start("first", at=str(run))
+    await_held(first)
+    second = start("second", at=str(mounted_elsewhere))
+    assert second.wait(LOCK_S * 3) == 2, said(second)
+    assert "another filter" in said(second)
+    (run / shared_disk.NAME).unlink()
+    until(lambda: "lost: " in said(first), "the loss")
+    assert "was removed or replaced" in said(first)
+    assert turns(tmp_path) == ["first"]

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from fraud_filter.config import Settings, named
+from fraud_filter.errors import UsageError
 from fraud_filter.lock.local_lock import LocalLock
 from fraud_filter.lock.lock import Lock
+from fraud_filter.lock.shared_disk import is_local, kind
 
 _SETTING = named("checkpoint")
 
@@ -32,16 +34,22 @@ def checkpoint_lock(
     Raises:
         UsageError: another program holds it, or the file belongs to another user.
     """
-    if settings.checkpoint_directory is None:
+    directory = settings.checkpoint_directory
+    if directory is None or not is_local(directory):
         if "kafka" not in (settings.source, settings.sink):
-            yield Lock()
-            return
+            if directory is None:
+                yield Lock()
+                return
+            raise UsageError(
+                f"{named_by}: {settings.checkpoint!r} is on a file system ({kind(directory)}) that other machines may "
+                "share, and a query without Kafka has no lock there; give a directory on a local disk"
+            )
         from fraud_filter.lock.group_lock import GroupLock
 
-        with closing(GroupLock(settings, who, named_by)) as group_lock:
+        with closing(GroupLock(settings, who, named_by, directory)) as group_lock:
             yield group_lock
         return
-    with closing(LocalLock(settings.checkpoint_directory, settings.checkpoint, who, named_by)) as lock:
+    with closing(LocalLock(directory, settings.checkpoint, who, named_by)) as lock:
         if not standby:
             lock.acquire()
         yield lock

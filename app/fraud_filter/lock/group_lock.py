@@ -6,8 +6,10 @@ import hashlib
 import logging
 import os
 import platform
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from kafka.errors import GroupAuthorizationFailedError, InvalidSessionTimeoutError, KafkaError
 
@@ -17,6 +19,7 @@ from fraud_filter.errors import UsageError
 from fraud_filter.lock.guard import Guard
 from fraud_filter.lock.lock import Lock, refusal
 from fraud_filter.lock.membership import Membership
+from fraud_filter.lock.shared_disk import make_id, read_id
 
 _log = logging.getLogger(__name__)
 _PREFIX = "fraud-filter-lock-"
@@ -30,9 +33,12 @@ class GroupLock(Lock):
     #: The brokers need seconds to know that a holder is gone.
     look_s = 0.5
 
-    def __init__(self, settings: Settings, who: str, named_by: str) -> None:
-        """As `checkpoint_lock`."""
+    def __init__(self, settings: Settings, who: str, named_by: str, shared: Path | None = None) -> None:
+        """As `checkpoint_lock`; `shared` is the checkpoint's directory where it is one of a shared file system."""
         super().__init__()
+        self._shared = shared
+        self._id = ""
+        self._closing = threading.Event()
         self._settings = settings
         self._who = who
         self._named_by = named_by
@@ -44,6 +50,8 @@ class GroupLock(Lock):
     def lost(self) -> str:
         """Why it is not ours any more, after it was."""
         reason = self._member.lost if self._member else ""
+        if self._id and self._shared and read_id(self._shared) != self._id:
+            reason = f"its id in {self._shared} was removed or replaced"
         return f"the lock of the checkpoint {self._settings.checkpoint!r} is lost: {reason}" if reason else ""
 
     def hold(self, files: CheckpointFiles, stopping: Callable[[], bool] = lambda: False) -> None:
@@ -61,18 +69,20 @@ class GroupLock(Lock):
         self._unguard()
         if self._member is None or self._member.lost:
             self._leave()
-            self._member = self._acquire(group_of(files.qualified), stopping)
+            self._member = self._acquire(self._group(files), stopping)
         member, guard = self._member, Guard(pid, self._member.deadline)
         self._guard = guard
         member.watch(lambda: guard.extend(member.deadline), guard.kill)
         guard.extend(member.deadline)
+        if self._shared:
+            threading.Thread(target=self._watch_id, args=(guard,), name="checkpoint-id", daemon=True).start()
 
     def take(self, files: CheckpointFiles) -> bool:
         """As `Lock.take`: a member of the group that waits for its turn. `hold` is to follow."""
         if self._member:
             return True
         if self._waiting is None:
-            self._waiting = self._join(group_of(files.qualified))
+            self._waiting = self._join(self._group(files))
         try:
             with self._explained():
                 is_ours = self._waiting.try_acquire()
@@ -86,12 +96,27 @@ class GroupLock(Lock):
 
     def release(self) -> None:
         """As `Lock.release`."""
-        self.close()
+        self._unguard()
+        self._leave()
 
     def close(self) -> None:
         """To be called when the last process has ended."""
+        self._closing.set()
         self._unguard()
         self._leave()
+
+    def _group(self, files: CheckpointFiles) -> str:
+        if self._shared is None:
+            return group_of(files.qualified)
+        self._id = make_id(self._shared)
+        return group_of(f"shared://{self._id}")
+
+    def _watch_id(self, guard: Guard) -> None:
+        """A thread of its own: a look at a file system of the network may hang."""
+        while self._guard is guard and not self._closing.wait(1):
+            if self.lost:
+                guard.kill()
+                return
 
     def _join(self, group: str) -> Membership:
         try:

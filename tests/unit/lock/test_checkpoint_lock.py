@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from fraud_filter.checkpoint.files import CheckpointError
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
+from fraud_filter.lock import shared_disk
 from fraud_filter.lock.checkpoint_lock import checkpoint_lock
 from fraud_filter.lock.group_lock import group_of
 from fraud_filter.lock.local_lock import NAME, LocalLock
@@ -216,3 +218,37 @@ def test_a_restart_waits_for_a_directory_that_is_gone(tmp_path: Path) -> None:
         run.with_name("away").rename(run)
         lock.renew()
         assert lock.lost == ""
+
+
+@pytest.mark.parametrize(
+    ("mounted", "found", "local"),
+    [
+        ({"/": "ext4"}, "ext4", True),
+        ({"/": "ext4", "{run}": "nfs4"}, "nfs4", False),
+        ({"/": "nfs4", "{run}": "xfs"}, "xfs", True),
+        ({"{run}": "fuse.sshfs", "/": "ext4"}, "fuse.sshfs", False),
+        ({"/": "fuse.brand-new"}, "fuse.brand-new", False),
+        ({"/": "9p"}, "9p", False),
+        ({}, "unknown", False),
+    ],
+)
+def test_only_known_local_file_systems_count_as_local(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mounted: dict[str, str], found: str, local: bool
+) -> None:
+    mounts = [SimpleNamespace(mountpoint=at.format(run=tmp_path), fstype=kind) for at, kind in mounted.items()]
+    monkeypatch.setattr("psutil.disk_partitions", lambda all: mounts)  # noqa: ARG005 - the library's name
+    assert (shared_disk.kind(tmp_path / "run"), shared_disk.is_local(tmp_path / "run")) == (found, local)
+
+
+def test_a_shared_path_without_kafka_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("psutil.disk_partitions", lambda all: [])  # noqa: ARG005 - the library's name
+    settings = load({"checkpoint": str(tmp_path), "source": "rate", "sink": "console"})
+    with pytest.raises(UsageError, match=r"file system \(unknown\) that other machines may share"):
+        checkpoint_lock(settings).__enter__()
+
+
+def test_the_id_of_a_shared_checkpoint_is_made_once(tmp_path: Path) -> None:
+    made = shared_disk.make_id(tmp_path)
+    assert shared_disk.make_id(tmp_path) == shared_disk.read_id(tmp_path) == made
+    (tmp_path / shared_disk.NAME).unlink()
+    assert shared_disk.make_id(tmp_path) != made
