@@ -9,8 +9,8 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from fraud_filter.config import Settings
+from fraud_filter.config.reachable import unreachable
 from fraud_filter.kafka.client import librdkafka_config
-from fraud_filter.reachable import unreachable
 
 _ASK_S = 2.0
 _LOOK_S = 0.3

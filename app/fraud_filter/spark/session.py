@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fraud_filter.config import Settings, refused
+from fraud_filter.config.reachable import unreachable
 from fraud_filter.home import HOME
 from fraud_filter.java import class_archive, gateway
 from fraud_filter.modes import Mode
-from fraud_filter.reachable import unreachable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,4 +1,4 @@
-"""Whether something listens at an address, and why it can't be reached if not."""
+"""Whether something listens at an address that a setting names, and why it can't be reached if not."""
 
 from __future__ import annotations
 
