@@ -9,7 +9,7 @@ add() { echo "$1 $2" >>"$settings"; }
 
 umask 077
 cp /etc/spark/spark-defaults.conf "$settings"
-# Task slots that the driver asks for; without a limit it takes all that there are, and waits for none of them.
+# The most task slots that the driver asks for, where it is not to ask for what its query needs.
 [ -z "${SPARK_CORES_MAX:-}" ] || add spark.cores.max "$SPARK_CORES_MAX"
 # The master gives an application as few workers as can hold it: a worker has memory for one executor alone.
 [ "${STANDBY:-0}" = 0 ] || add spark.deploy.spreadOutApps false

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -25,7 +26,6 @@ LOCAL = {
     "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
 }
 CONF = {
-    "spark.cores.max": "2",
     "spark.executor.memory": "512m",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "15s",  # instead of 30: a start without a worker waits so long
 }
@@ -54,14 +54,14 @@ class Cluster:
         self.master = self._child("master.Master", "--port", str(self._port), "--webui-port", "0")
         self.worker = self.new_worker()
 
-    def new_worker(self) -> Child:
+    def new_worker(self, *prefix: str) -> Child:
         work = ("--cores", "4", "--memory", "1g", "--webui-port", "0", "--work-dir", str(self._directory / "work"))
-        self.worker = self._child("worker.Worker", *work, self.url)
+        self.worker = self._child("worker.Worker", *work, self.url, prefix=prefix)
         return self.worker
 
-    def _child(self, name: str, *words: str) -> Child:
+    def _child(self, name: str, *words: str, prefix: tuple[str, ...] = ()) -> Child:
         program = Path(pyspark.__file__).parent / "bin/spark-class"
-        argv = [program, f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", *words]
+        argv = [*prefix, program, f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", *words]
         return Child(name, [str(word) for word in argv], log=self._directory / f"{name}.log", env=LOCAL)
 
 
@@ -83,7 +83,9 @@ def run(cluster: Cluster, stage: Stage) -> Callable[..., Run]:
     options = f"{CONF.get('spark.executor.extraJavaOptions', '')} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
 
     def begin(mode: str, cores: int, **settings: str) -> Run:
-        conf = CONF | {"spark.executor.extraJavaOptions": options, "spark.cores.max": str(cores)}
+        conf = CONF | {"spark.executor.extraJavaOptions": options}
+        if cores:  # else the filter asks for what its query needs
+            conf["spark.cores.max"] = str(cores)
         return Run(stage, mode, spark_master=cluster.url, spark_conf=json.dumps(conf), **settings)
 
     return begin
@@ -174,13 +176,34 @@ def test_features_are_right_after_an_executor_is_killed(
 ) -> None:
     """Their state dies with the executor, and is read again from the checkpoint."""
     own = {"rules": str(rules_with_features(stage)), "real_time_duration": "5 seconds"}
-    with run("real-time", 4, **own) as filtering:
+    with run("real-time", 0, **own) as filtering:
         filtering.await_fresh("the start on a cluster", _START_S)
+        found = metrics(filtering.port)
+        assert (found["fraud_filter_task_slots_needed"], found["fraud_filter_task_slots_granted"]) == (4, 4)
         filtering.await_commit()
         executor_of(cluster.worker).kill()
         wait_until(lambda: bool(events(filtering.program, "restarting")), "a restart", filtering.program)
         filtering.await_fresh("kill -9 of an executor", _START_S)
         require_features(filtering.end())
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a program another view of the file system")
+def test_state_that_executors_keep_on_another_disk_is_refused(
+    run: Callable[..., Run], stage: Stage, cluster: Cluster
+) -> None:
+    checkpoint = Path(stage.settings().checkpoint)
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    cluster.worker.stop(1)
+    elsewhere = f'mount -t tmpfs none {checkpoint} && exec "$@"'
+    cluster.new_worker("unshare", "--mount", "--propagation", "private", "sh", "-c", elsewhere, "sh").start()
+    with run("real-time", 0, rules=str(rules_with_features(stage))) as filtering:
+        wait_until(lambda: filtering.program.returncode is not None, "the end", filtering.program, _START_S)
+        assert filtering.program.returncode == 2
+        (said,) = [line for line in filtering.program.tail() if "is not shared by the executors of" in line]
+        assert "FRAUD_CHECKPOINT" in said
+        assert "the driver does not find 4 of 4 files" in said
+    assert [path.name for path in checkpoint.iterdir() if path.name.startswith(".executors")] == []
 
 
 def executors_of(worker: Child) -> list[psutil.Process]:

@@ -7,10 +7,11 @@ import socket
 
 from fraud_filter.compose import conf
 from fraud_filter.compose.stack import FILTER, GRAFANA, Stack
-from fraud_filter.config import Settings, load
+from fraud_filter.config import Settings, env_name, load
 from fraud_filter.errors import EXIT_USAGE, FraudFilterError, UsageError
 from fraud_filter.modes import MODES
-from fraud_filter.rules.ruleset import load_rules
+from fraud_filter.query.preflight import state_partitions
+from fraud_filter.rules.ruleset import RuleSet, load_rules
 from fraud_filter.schema import load_schema
 
 #: Settings that the stack's containers have values of their own for (docker-compose.yml).
@@ -30,9 +31,8 @@ def check_all(stack: Stack) -> Settings:
     """
     settings = load(env_file=stack.env)
     conf.check(stack, settings)
-    load_rules(conf.find(stack, settings, "rules"), load_schema(conf.find(stack, settings, "payment_schema")))
     check_servers(stack, settings)
-    check_cores(stack.values, settings.mode)
+    check_cores(stack.values, settings.mode, count_state(stack, settings))
     check_limits(stack.values, cores=stack.client.info()["NCPU"])
     unused = {"KAFKA_PORT": stack.own_kafka, "GRAFANA_PORT": GRAFANA in stack.profiles}
     check_ports(stack.values, unused={name for name, used in unused.items() if not used}, ours=stack.published())
@@ -54,17 +54,40 @@ def check_servers(stack: Stack, settings: Settings) -> None:
         )
 
 
-def check_cores(values: dict[str, str], mode: str) -> None:
+def read_rules(stack: Stack, settings: Settings) -> RuleSet:
+    """The rules of the stack's filter.
+
+    Raises:
+        UsageError: schema or rules are wrong, or lie where no container sees them.
+    """
+    return load_rules(conf.find(stack, settings, "rules"), load_schema(conf.find(stack, settings, "payment_schema")))
+
+
+def count_state(stack: Stack, settings: Settings) -> int:
+    """The partitions of the features' state, 0 in a mode that computes none.
+
+    Raises:
+        UsageError: as of `read_rules`.
+    """
+    return state_partitions(read_rules(stack, settings), settings)
+
+
+def check_cores(values: dict[str, str], mode: str, state: int = 0) -> None:
     """Checks that each partition gets a core where the mode holds a task for each partition permanently.
+
+    Args:
+        state: the partitions of the features' state, each of which takes a core too.
 
     Raises:
         UsageError: there are too few; names both numbers.
     """
     partitions, cores = _number(values, "KAFKA_PARTITIONS"), _number(values, "SPARK_WORKER_CORES")
     workers = _number(values, "SPARK_WORKERS")
-    if MODES[mode].holds_tasks and partitions > cores * workers:  # type: ignore[index]
+    needed = partitions + state
+    if MODES[mode].holds_tasks and needed > cores * workers:  # type: ignore[index]
+        with_state = f" and {env_name('velocity_partitions')}={state} need" if state else " needs"
         raise UsageError(
-            f"KAFKA_PARTITIONS={partitions} needs {partitions} cores in {mode} mode, and SPARK_WORKER_CORES={cores} "
+            f"KAFKA_PARTITIONS={partitions}{with_state} {needed} cores in {mode} mode, and SPARK_WORKER_CORES={cores} "
             f"with SPARK_WORKERS={workers} gives {cores * workers}: raise one of these two"
         )
 

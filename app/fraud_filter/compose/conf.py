@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 from fraud_filter.compose.stack import Stack
 from fraud_filter.config import Settings, env_name
 from fraud_filter.errors import UsageError
+from fraud_filter.home import HOME
 
 #: Settings that name a file which the filter, its executors or `topics` read.
 _RECORDS = ("payment_schema", "rules", "topics_file")
@@ -38,7 +39,7 @@ def prepare(stack: Stack) -> None:
 
 
 def find(stack: Stack, settings: Settings, setting: str) -> Path:
-    """The file on this machine that a setting names: one in the folder, or what ships where the setting is not given.
+    """The file on this machine that a setting names: one in the folder or one that ships, by default the latter.
 
     Raises:
         UsageError: it lies elsewhere, where no container sees it, or is not there.
@@ -48,6 +49,8 @@ def find(stack: Stack, settings: Settings, setting: str) -> Path:
         return Path(getattr(settings, setting))
     words = f"{env_name(setting)}={given}"
     parts = PurePath(given).parts
+    if parts[0] == "app" and (HOME / given).is_file() and ".." not in parts:
+        return HOME / given
     if parts[0] != stack.conf.name or ".." in parts:
         raise UsageError(
             f"{words}: the stack's containers see the folder {stack.conf} alone: put the file there, and give "

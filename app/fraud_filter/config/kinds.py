@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator
 from pydantic_settings import NoDecode
 
+from fraud_filter.home import HOME
+
 ModeName = Literal["micro-batch", "async-progress", "continuous", "real-time"]
 SourceName = Literal["kafka", "rate", "socket", "format"]
 SinkName = Literal["kafka", "console", "memory"]
@@ -68,6 +70,12 @@ def _source_options(options: dict[str, str]) -> dict[str, str]:
     return options
 
 
+def _shipped(file: Path) -> Path:
+    """A file that ships is found by its name in the checkout, such as app/rules-velocity.yml, from any directory."""
+    shipped = HOME / file
+    return shipped if not file.is_absolute() and not file.exists() and shipped.is_file() else file
+
+
 def _absolute(file: str) -> str:
     return file and str(Path(file).absolute())
 
@@ -78,5 +86,7 @@ Options = Annotated[dict[str, str], NoDecode, BeforeValidator(_options)]
 SourceOptions = Annotated[Options, AfterValidator(_source_options)]
 Server = Annotated[str, AfterValidator(_server)]
 Servers = Annotated[str, AfterValidator(_servers)]
+#: A file of the user's, or by its name in the checkout one that ships.
+ShippedFile = Annotated[Path, AfterValidator(_shipped)]
 #: A file that is read by processes which start in other directories, too; empty for none.
 AbsoluteFile = Annotated[str, AfterValidator(_absolute)]

@@ -22,6 +22,7 @@ from fraud_filter.config.kinds import (
     Options,
     Server,
     Servers,
+    ShippedFile,
     SinkName,
     SourceName,
     SourceOptions,
@@ -63,7 +64,10 @@ class Settings(BaseSettings):
         "json",
         description="what a record is: JSON, or JSON behind the five bytes of Schema Registry's wire format",
     )
-    rules: Path = Field(HOME / "app/rules.yml", description="YAML file with the fraud rules")
+    rules: ShippedFile = Field(
+        HOME / "app/rules.yml",
+        description="YAML file with the fraud rules; app/rules-velocity.yml is one that ships, with velocity",
+    )
     features_unsupported: Literal["refuse", "skip"] = Field(
         "refuse", description="where the mode can't compute features: refuse to start, or skip the rules that use them"
     )

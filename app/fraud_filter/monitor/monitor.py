@@ -168,6 +168,7 @@ class Monitor:
             return
         watchdog = Watchdog(
             partitions=inputs.partitions,
+            state_partitions=inputs.state_partitions,
             mode=mode,
             patience_s=settings.stall_timeout_s,
             answer_s=settings.hang_timeout_s,

@@ -45,6 +45,7 @@ class Watchdog:
         self,
         *,
         partitions: int,
+        state_partitions: int = 0,
         mode: Mode,
         patience_s: float,
         answer_s: float | None = None,
@@ -57,6 +58,7 @@ class Watchdog:
 
         Args:
             partitions: those of the input when the query started.
+            state_partitions: those of the features' state, each with a task slot too.
             patience_s: how much longer than usual a sign may not come.
             answer_s: how long Java may not answer; None: as `patience_s`.
             commit_s: how long a healthy query may show no sign.
@@ -64,6 +66,7 @@ class Watchdog:
             gives_way: a standby may wait, with executors of its own: a query that has lost some ends at once.
         """
         self._started_with = partitions
+        self._state_slots = state_partitions
         self._mode = mode
         self._patience_s = patience_s
         self._answer_s = answer_s or patience_s
@@ -80,8 +83,8 @@ class Watchdog:
         self._lacked_slots = False
         #: Names of the executors that the query began with; empty before the first look at them.
         self._executors: frozenset[str] = frozenset()
-        #: Task slots that are held for good: one a partition of the input as it is now, or none.
-        self.slots_needed = partitions if mode.holds_tasks else 0
+        #: Task slots that are held permanently: one for each partition of the input as it is now, and of the state.
+        self.slots_needed = partitions + state_partitions if mode.holds_tasks else 0
 
     def look(
         self, now: float, committed: Offsets, latest: Offsets | None, pulse: Pulse | None, partitions: int = 0
@@ -97,8 +100,9 @@ class Watchdog:
         if stall.trouble:
             return stall
         if self._mode.holds_tasks and pulse is not None and latest is not None:
-            self.slots_needed = partitions or len(latest) or self._started_with
-            return self._slots(self.slots_needed, pulse)
+            partitions = partitions or len(latest) or self._started_with
+            self.slots_needed = partitions + self._state_slots
+            return self._slots(partitions, pulse)
         return Verdict()
 
     def _stall(self, now: float, committed: Offsets, latest: Offsets | None, pulse: Pulse | None) -> Verdict:
@@ -129,11 +133,12 @@ class Watchdog:
         slots = pulse.slots
         lost = self._lost_slots(pulse)
         remedy: Remedy | None = "slots-lacking" if self._gives_way and lost else None
-        if slots < partitions:
+        if slots < self.slots_needed:
             self._lacked_slots = True
+            state = f", the state of the features {self._state_slots}" if self._state_slots else ""
             return Verdict(
-                f"the input has {partitions} partitions, the application has {slots} task slots: up to "
-                f"{partitions - slots} partitions are not read until there are more",
+                f"the input has {partitions} partitions{state}, the application has {slots} task slots: up to "
+                f"{self.slots_needed - slots} partitions are not read until there are more",
                 remedy,
                 "slots-lacking",
             )
@@ -157,7 +162,7 @@ class Watchdog:
         """
         self._executors = self._executors or frozenset(executor.name for executor in pulse.executors)
         kept = sum(executor.cores for executor in pulse.executors if executor.name in self._executors)
-        return kept < self._started_with
+        return kept < self._started_with + self._state_slots
 
 
 class _Silence:

@@ -64,6 +64,11 @@ class Inputs:
         """The task slots that the query holds as long as it runs."""
         return self.partitions + self.state_partitions if self.mode.holds_tasks else 0
 
+    @property
+    def cores(self) -> int:
+        """The cores to ask a cluster for: one for each task that runs at the same time."""
+        return self.slots or self.partitions
+
 
 def check_inputs(settings: Settings) -> Inputs:
     """Checks everything that can be checked without Spark.
@@ -88,7 +93,7 @@ def check_inputs(settings: Settings) -> Inputs:
     partitions = {"rate": settings.rate_partitions, "socket": 1}.get(settings.source, 0)
     if "kafka" in (settings.source, settings.sink):
         partitions = count_partitions(settings) or partitions
-    return Inputs(mode, schema, rules, partitions, _state_partitions(settings) if rules.features else 0, model)
+    return Inputs(mode, schema, rules, partitions, state_partitions(rules, settings), model)
 
 
 def check_slots(spark: SparkSession, inputs: Inputs, settings: Settings) -> int:
@@ -169,7 +174,10 @@ def _fit(rules: RuleSet, schema: PaymentSchema, settings: Settings, mode: Mode) 
     return left, model
 
 
-def _state_partitions(settings: Settings) -> int:
+def state_partitions(rules: RuleSet, settings: Settings) -> int:
+    """The partitions of the state of the features that the mode computes; 0 where it computes none."""
+    if not rules.features or MODES[settings.mode].lacks_features:
+        return 0
     return int(settings.spark_conf.get("spark.sql.shuffle.partitions", settings.velocity_partitions))
 
 

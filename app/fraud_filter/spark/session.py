@@ -38,6 +38,8 @@ _RULES_CONF = {
     # Otherwise `${env:NAME}` in a rule is what the environment holds, secrets too.
     "spark.sql.variable.substitute": "false",
 }
+#: The most cores that an application gets of a standalone cluster.
+CORES = "spark.cores.max"
 #: Settings by which Spark evaluates as it did in older versions, exceptions included.
 _LEGACY = "spark.sql.legacy."
 _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer."
@@ -133,11 +135,12 @@ def launch(settings: Settings, mode: Mode | None = None, keep_open: int | None =
     return gateway.launch(conf, keep_open)
 
 
-def connect(java: Any, settings: Settings) -> SparkSession:
+def connect(java: Any, settings: Settings, cores: int = 0) -> SparkSession:
     """A session in a started Java process, which got its configuration at its start, and its secrets now.
 
     Args:
         java: the gateway that `launch` returned.
+        cores: how many to ask a standalone cluster for, where no setting of the user's says it; 0: all that it has.
 
     Raises:
         UsageError: the master gives none; the Java process is told to end.
@@ -146,6 +149,8 @@ def connect(java: Any, settings: Settings) -> SparkSession:
     from pyspark.sql import SparkSession
 
     conf = SparkConf(_jvm=java.jvm).setAll(list(settings.secret_spark_conf().items()))
+    if cores and settings.spark_master.startswith("spark://"):
+        conf.setIfMissing(CORES, str(cores))
     # In the main thread PySpark would put a handler of its own on SIGINT, which cuts calls to Java short.
     with ThreadPoolExecutor(1) as aside:
         starting = aside.submit(lambda: SparkSession(SparkContext(conf=conf, gateway=java)))

@@ -30,9 +30,10 @@ from fraud_filter.supervisor.relay.handing_over import HandingOver
 from fraud_filter.supervisor.relay.standby import Standby
 from fraud_filter.supervisor.relay.way_back import note_former
 from fraud_filter.supervisor.resume.place import place_query
+from fraud_filter.supervisor.shared_state import check_shared
 from fraud_filter.supervisor.signals import Stop
 from fraud_filter.supervisor.silence import silence
-from fraud_filter.supervisor.slots import await_executors, await_slots
+from fraud_filter.supervisor.slots import asked_too_few, await_executors, await_slots
 from fraud_filter.supervisor.starting import start_query
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Attempt:
         spark = None
         seconds = _END_FAILED_S
         try:
-            spark = self._connect(java)
+            spark = self._connect(java, inputs)
             life: Attempt | None = self
             while life and not self.stop.requested:
                 if life.standby and not life.standby.is_over:
@@ -109,6 +110,8 @@ class Attempt:
             if self.first:
                 rule_check.check_rules(spark, inputs.rules, inputs.schema, self.settings.max_record_bytes)
             await_slots(spark, inputs, self.settings, self.monitor, self.stop)
+            if self.first and not self.stop.requested:
+                check_shared(spark, inputs, self.settings)
             try:
                 return standby.wait(java, spark, inputs)
             except (CheckpointError, NoBrokerError) as error:
@@ -143,6 +146,8 @@ class Attempt:
                 began = time.monotonic()
                 self.monitor.set_state("starting")
                 inputs = self._recount()
+                if asked_too_few(spark, inputs):
+                    raise
             else:
                 life._end_query(java, query)
                 break
@@ -172,10 +177,10 @@ class Attempt:
                 raise
             raise RestartableError("java-gone", str(error)) from None
 
-    def _connect(self, java: Java) -> SparkSession:
+    def _connect(self, java: Java, inputs: preflight.Inputs) -> SparkSession:
         with java.killed_after(self.settings.start_timeout_s), self.stop.hastened_by(java.kill):
             try:
-                spark = session.connect(java.gateway, self.settings)
+                spark = session.connect(java.gateway, self.settings, inputs.cores)
             except UsageError as error:
                 if self.first:
                     raise
@@ -195,6 +200,7 @@ class Attempt:
             if self.first:
                 rule_check.check_rules(spark, inputs.rules, inputs.schema, settings.max_record_bytes)
                 slots = preflight.check_slots(spark, inputs, settings)
+                check_shared(spark, inputs, settings)
             else:
                 slots = await_slots(spark, inputs, settings, self.monitor, self.stop)
         with java.killed_after(settings.start_timeout_s), self.stop.hastened_by(java.kill):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fraud_filter.config import Settings
 from fraud_filter.monitor.monitor import Monitor
 from fraud_filter.query import preflight
+from fraud_filter.spark import session
 from fraud_filter.spark.executors import count_slots
 from fraud_filter.supervisor.signals import Stop
 
@@ -31,12 +32,21 @@ def await_executors(spark: SparkSession, settings: Settings, stop: Stop) -> None
         return
     conf = spark.sparkContext.getConf()
     jvm: Any = spark._jvm
-    wanted = int(conf.get("spark.cores.max") or 0)
+    wanted = int(conf.get(session.CORES, "0"))
     until = time.monotonic() + jvm.org.apache.spark.network.util.JavaUtils.timeStringAsSec(
         conf.get(_PATIENCE, _DEFAULT)
     )
     while count_slots(spark) < wanted and time.monotonic() < until and not stop.requested:
         stop.event.wait(_LOOK_S)
+
+
+def asked_too_few(spark: SparkSession, inputs: preflight.Inputs) -> bool:
+    """Whether the application asked its cluster for fewer cores than the query needs by now.
+
+    What an application asks for is fixed for its life: only a new one can have more.
+    """
+    asked = int(spark.sparkContext.getConf().get(session.CORES, "0"))
+    return 0 < asked < inputs.slots
 
 
 def await_slots(spark: SparkSession, inputs: preflight.Inputs, settings: Settings, monitor: Monitor, stop: Stop) -> int:

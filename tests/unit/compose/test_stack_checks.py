@@ -32,6 +32,14 @@ def test_enough_cores_are_accepted(mode: str, workers: int) -> None:
     check_cores({**SIZE, "SPARK_WORKERS": str(workers)}, mode)
 
 
+def test_the_state_of_features_takes_cores_too() -> None:
+    size = {**SIZE, "KAFKA_PARTITIONS": "3"}
+    check_cores(size, "real-time", 1)
+    words = "KAFKA_PARTITIONS=3 and FRAUD_VELOCITY_PARTITIONS=2 need 5 cores in real-time mode, .* gives 4: raise"
+    with pytest.raises(UsageError, match=words):
+        check_cores(size, "real-time", 2)
+
+
 @pytest.mark.parametrize("text", ["", "two", "0", "-1", "1.5"])
 def test_a_size_that_is_no_number_is_named(text: str) -> None:
     with pytest.raises(UsageError, match=f"SPARK_WORKER_CORES={text} is not accepted"):

@@ -176,6 +176,17 @@ def test_an_executor_beyond_those_that_hold_tasks_may_go() -> None:
         assert dog.look(1.0, {0: 1, 1: 1}, {0: 1, 1: 1}, Pulse(1.0, executors, ())) == Verdict()
 
 
+def test_the_state_of_features_takes_task_slots_too() -> None:
+    dog = Watchdog(partitions=2, state_partitions=2, mode=MODES["real-time"], patience_s=60, commit_s=300, now=0)
+    assert dog.slots_needed == 4
+    ends = {0: 1, 1: 1}
+    assert dog.look(1.0, ends, ends, Pulse(1.0, (_executor(4),), ())) == Verdict()
+    lacking = dog.look(2.0, ends, ends, Pulse(2.0, (_executor(3),), ()))
+    assert lacking.kind == "slots-lacking"
+    assert "2 partitions, the state of the features 2, the application has 3 task slots: up to 1 part" in lacking.trouble
+    assert dog.look(3.0, ends, ends, Pulse(3.0, (_executor(4, "1"),), ())).remedy == "slots-back"
+
+
 def test_one_of_a_pair_ends_for_slots_that_it_lost_and_not_for_those_that_it_never_had() -> None:
     scene = Scene(gives_way=True)
     scene.look()

@@ -37,6 +37,8 @@ def command(directory: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         env_file.make(env)
+        for name in env_file.read(_OWN_LINES):
+            env_file.remove(env, name)
         env.write_text(_OWN_LINES.read_text(encoding="utf-8") + env.read_text(encoding="utf-8"), encoding="utf-8")
         for name, file in FILES.items():
             (directory / name).write_bytes(file.read_bytes())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from fraud_filter.compose.checks import check_cores
+from fraud_filter.compose.checks import check_cores, count_state
 from fraud_filter.compose.moving import seats
 from fraud_filter.compose.stack import FILTER, Stack
 from fraud_filter.compose.waiting import start
@@ -39,7 +39,7 @@ def switch(stack: Stack, mode: str, timeout_s: float, *, now: bool = False) -> t
     if running == mode:
         return mode, 0.0
     old = running or stack.value(_MODE)
-    check_cores(stack.values, mode)
+    check_cores(stack.values, mode, count_state(stack, load({"mode": mode}, env_file=stack.env)))
     stack.change(_MODE, mode)
     try:
         return old, roll_out(stack, timeout_s, now=now)
