@@ -192,7 +192,7 @@ def test_features_are_right_after_an_executor_is_killed(
 def test_state_that_executors_keep_on_another_disk_is_refused(
     run: Callable[..., Run], stage: Stage, cluster: Cluster
 ) -> None:
-    checkpoint = Path(stage.settings().checkpoint)
+    checkpoint = stage.directory / "checkpoint"
     checkpoint.mkdir(parents=True, exist_ok=True)
     cluster.worker.stop(1)
     elsewhere = f'mount -t tmpfs none {checkpoint} && exec "$@"'
