@@ -213,7 +213,9 @@ def test_the_example_repeats_the_program_s_defaults(monkeypatch: pytest.MonkeyPa
         monkeypatch.delenv(config.env_name(name), raising=False)
     defaults, example = config.load().model_dump(), config.load(env_file=EXAMPLE).model_dump()
     assert {name for name in defaults if defaults[name] != example[name]} <= {
-        "mode", "rules", "features_unsupported",
+        "mode",
+        "rules",
+        "features_unsupported",
     }  # the stack runs the rules with velocity where the mode can
 
 

@@ -183,7 +183,7 @@ def test_the_state_of_features_takes_task_slots_too() -> None:
     assert dog.look(1.0, ends, ends, Pulse(1.0, (_executor(4),), ())) == Verdict()
     lacking = dog.look(2.0, ends, ends, Pulse(2.0, (_executor(3),), ()))
     assert lacking.kind == "slots-lacking"
-    assert "2 partitions, the state of the features 2, the application has 3 task slots: up to 1 part" in lacking.trouble
+    assert "partitions, the state of the features 2, the application has 3 task slots: up to 1 part" in lacking.trouble
     assert dog.look(3.0, ends, ends, Pulse(3.0, (_executor(4, "1"),), ())).remedy == "slots-back"
 
 
