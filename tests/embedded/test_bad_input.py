@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -85,6 +86,13 @@ def test_a_port_in_use(stage: Stage) -> None:
 
 def test_starting_offsets_that_are_none(stage: Stage) -> None:
     assert "setting starting_offsets" in _refused(stage, "run", starting_offsets='{"other": {"0": 1}}')
+
+
+def test_starting_offsets_beyond_the_end_are_refused_before_anything_is_written(stage: Stage) -> None:
+    said = _refused(stage, "run", starting_offsets=json.dumps({stage.settings().input_topic: {"0": 9}}))
+    assert "setting starting_offsets" in said
+    assert "partition 0 has offsets 0 to 0, not 9" in said
+    assert [path.name for path in (stage.directory / "checkpoint").iterdir()] == [".fraud-filter.lock"]
 
 
 def test_the_shortest_real_time_duration(stage: Stage) -> None:

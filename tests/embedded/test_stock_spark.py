@@ -26,7 +26,15 @@ main()
 RECORDS = 30
 #: The metadata line of an offset entry as Spark 4.2 wrote it.
 RECORDED = Path(__file__).parents[1] / "data/checkpoints/micro-batch-killed/offsets/0"
-ALLOW_V1 = "spark.sql.streaming.realTimeMode.dangerouslyAllowCheckpointV1.enabled"
+#: The same without the setting by which real-time mode takes a commit log of version 1.
+WITHOUT_V1 = """
+from dataclasses import replace
+from fraud_filter import modes
+real_time = modes.MODES["real-time"]
+allowed = real_time.session_conf
+without = lambda settings: {k: v for k, v in allowed(settings).items() if k != modes.V1_CHECKPOINTS}
+modes.MODES["real-time"] = replace(real_time, session_conf=without)
+"""
 
 
 def craft(stage: Stage, offsets: dict[int, int], commits: list[int], *others: str, metadata: str = "") -> Path:
@@ -56,9 +64,9 @@ def flagged(stage: Stage) -> list[str]:
     return ids
 
 
-def without_repair(stage: Stage, mode: str, **settings: str) -> Child:
-    argv = [sys.executable, "-c", WITHOUT_REPAIR, "run"]
-    env = stage.environment(mode=mode, max_restarts="0", **settings)
+def without_repair(stage: Stage, mode: str, before: str = "") -> Child:
+    argv = [sys.executable, "-c", before + WITHOUT_REPAIR, "run"]
+    env = stage.environment(mode=mode, max_restarts="0")
     return Child("the filter without repair", argv, log=stage.directory / "stock.log", env=env)
 
 
@@ -108,7 +116,7 @@ def test_spark_fails_and_the_filter_does_not(
 def test_spark_s_real_time_mode_refuses_commits_of_version_1(stage: Stage, flagged: list[str]) -> None:  # noqa: ARG001
     """As soon as it takes them from a query without state, the filter needs no setting for it."""
     craft(stage, {0: 0, 1: 10}, [0, 1])
-    with without_repair(stage, "real-time", spark_conf=json.dumps({ALLOW_V1: "false"})) as program:
+    with without_repair(stage, "real-time", WITHOUT_V1) as program:
         assert program.wait(180) in (2, 4), program.tail()
     assert "CHECKPOINT_FORMAT_V1_NOT_SUPPORTED" in (stage.directory / "stock.log").read_text()
 

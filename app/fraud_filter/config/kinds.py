@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator
 from pydantic_settings import NoDecode
 
+from fraud_filter.config.allowed_options import refuse_kafka, refuse_spark
 from fraud_filter.home import HOME
 
 ModeName = Literal["micro-batch", "async-progress", "continuous", "real-time"]
@@ -20,7 +22,6 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _SERVER = re.compile(r"[^\s,:]+:\d{1,5}")
 _SERVERS = re.compile(r"[^\s,:]+:\d{1,5}(,[^\s,:]+:\d{1,5})*")
 _DURATION = re.compile(r"(\d+) (millisecond|second|minute|hour|day)s?")
-_ISOLATION = "kafka.isolation.level"
 _UNIT_S = {"millisecond": 0.001, "second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 
 
@@ -64,12 +65,6 @@ def _options(value: object) -> object:
         raise ValueError('expected a JSON object, such as {"key": "value"}') from None
 
 
-def _source_options(options: dict[str, str]) -> dict[str, str]:
-    if any(name.lower() == _ISOLATION for name in options):
-        raise ValueError(f"{_ISOLATION} is the setting kafka_isolation_level, which all our clients follow")
-    return options
-
-
 def _shipped(file: Path) -> Path:
     """A file that ships is found by its name in the checkout, such as app/rules-velocity.yml, from any directory."""
     shipped = HOME / file
@@ -83,7 +78,9 @@ def _absolute(file: str) -> str:
 Topic = Annotated[str, AfterValidator(_topic)]
 Duration = Annotated[str, AfterValidator(_duration)]
 Options = Annotated[dict[str, str], NoDecode, BeforeValidator(_options)]
-SourceOptions = Annotated[Options, AfterValidator(_source_options)]
+KafkaSourceOptions = Annotated[Options, AfterValidator(partial(refuse_kafka, sink=False))]
+KafkaSinkOptions = Annotated[Options, AfterValidator(partial(refuse_kafka, sink=True))]
+SparkConf = Annotated[Options, AfterValidator(refuse_spark)]
 Server = Annotated[str, AfterValidator(_server)]
 Servers = Annotated[str, AfterValidator(_servers)]
 #: A file of the user's, or by its name in the checkout one that ships.

@@ -18,6 +18,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from fraud_filter.config.kinds import (
     AbsoluteFile,
     Duration,
+    KafkaSinkOptions,
+    KafkaSourceOptions,
     ModeName,
     Options,
     Server,
@@ -25,7 +27,7 @@ from fraud_filter.config.kinds import (
     ShippedFile,
     SinkName,
     SourceName,
-    SourceOptions,
+    SparkConf,
     Topic,
 )
 from fraud_filter.config.secret_names import is_secret, masked, own_expression
@@ -135,7 +137,7 @@ class Settings(BaseSettings):
     )
 
     spark_master: str = Field("local[*]", min_length=1, validation_alias="SPARK_MASTER", description="Spark master URL")
-    spark_conf: Options = Field(
+    spark_conf: SparkConf = Field(
         default_factory=dict, description='further Spark settings, as JSON: {"spark.executor.memory": "2g"}'
     )
     ui_port: int = Field(0, ge=0, le=65535, description="port of Spark's own web page; 0 switches it off")
@@ -174,10 +176,10 @@ class Settings(BaseSettings):
         description="maximum bytes of key and value of a record; a larger one is rejected without them",
     )
     linger_ms: int = Field(0, ge=0, description="kafka.linger.ms of the sink")
-    kafka_source_options: SourceOptions = Field(
+    kafka_source_options: KafkaSourceOptions = Field(
         default_factory=dict, description='further source options, as JSON: {"kafka.max.poll.records": "1000"}'
     )
-    kafka_sink_options: Options = Field(
+    kafka_sink_options: KafkaSinkOptions = Field(
         default_factory=dict, description='further sink options, as JSON: {"kafka.compression.type": "lz4"}'
     )
 

@@ -178,7 +178,7 @@ def state_partitions(rules: RuleSet, settings: Settings) -> int:
     """The partitions of the state of the features that the mode computes; 0 where it computes none."""
     if not rules.features or MODES[settings.mode].lacks_features:
         return 0
-    return int(settings.spark_conf.get("spark.sql.shuffle.partitions", settings.velocity_partitions))
+    return settings.velocity_partitions
 
 
 def _check_pair(settings: Settings, mode: Mode) -> None:

@@ -33,6 +33,26 @@ def complete(settings: Settings, partitions: int) -> Settings:
     return begin_at(settings, given, range(partitions))
 
 
+def require_there(settings: Settings, at: Mapping[int, int], bounds: Mapping[int, tuple[int, int]]) -> None:
+    """Checks that a query without a checkpoint begins at offsets that the topic has, or at its end.
+
+    Args:
+        at: where it would begin, by partition.
+        bounds: first and end offset by partition, records of open transactions included.
+
+    Raises:
+        UsageError: names the partitions whose offset lies before the first retained one or beyond the end.
+    """
+    absent = [
+        f"partition {number} has offsets {low} to {end}, not {at[number]}"
+        for number, (low, end) in sorted(bounds.items())
+        if number in at and not low <= at[number] <= end
+    ]
+    if absent:
+        remedy = f"give offsets within these, or {' or '.join(_NAMED)}"
+        raise refused("starting_offsets", settings.starting_offsets, f"is not there: {'; '.join(absent)}", remedy)
+
+
 def begin_at(settings: Settings, at: Mapping[int, int], partitions: Iterable[int]) -> Settings:
     """The settings with the offset of each partition, the earliest where `at` names none."""
     offsets = {str(number): at.get(number, _EARLIEST) for number in partitions}

@@ -40,8 +40,6 @@ _RULES_CONF = {
 }
 #: The most cores that an application gets of a standalone cluster.
 CORES = "spark.cores.max"
-#: Settings by which Spark evaluates as it did in older versions, exceptions included.
-_LEGACY = "spark.sql.legacy."
 _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer."
 _EXCLUDED_RULES = (
     # Pushed below the projections, the filter on the rules would repeat the JSON parser once for each use of a field,
@@ -206,11 +204,6 @@ def _java_reason(error: Exception) -> str | None:
 
 
 def _conf(settings: Settings, mode: Mode | None) -> dict[str, str]:
-    for name, value in settings.spark_conf.items():
-        if name.startswith(_LEGACY) or _RULES_CONF.get(name, value) != value:
-            checked = _RULES_CONF.get(name, "what Spark does without it")
-            reason = f"is not accepted: rules were checked for {checked}"
-            raise refused("spark_conf", f"{name}={value}", reason, "leave it out")
     conf = {
         **_FILTER_CONF,
         **_default_java_options(settings),

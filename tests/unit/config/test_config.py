@@ -82,6 +82,62 @@ def test_the_isolation_level_is_a_setting_and_no_option() -> None:
         config.load({"kafka_source_options": '{"kafka.Isolation.level": "read_committed"}'})
 
 
+KAFKA_REFUSED = {
+    "kafka_source_options": (
+        *("startingOffsets", "STARTINGOFFSETS", "startingTimestamp", "endingOffsets", "failOnDataLoss", "assign"),
+        *("subscribe", "includeHeaders", "minPartitions", "maxOffsetsPerTrigger", "minOffsetsPerTrigger"),
+        *("kafka.group.id", "kafka.auto.offset.reset", "kafka.enable.auto.commit", "kafka.interceptor.classes"),
+        *("kafka.key.deserializer", "kafka.bootstrap.servers", "Kafka.Security.Protocol", "kafka.sasl.mechanism"),
+        *("fetch.max.bytes", "kafka.acks"),
+    ),
+    "kafka_sink_options": (
+        *("kafka.acks", "KAFKA.ACKS", "kafka.enable.idempotence", "kafka.retries", "kafka.transactional.id", "topic"),
+        *("kafka.max.in.flight.requests.per.connection", "kafka.partitioner.class", "kafka.value.serializer"),
+        *("kafka.linger.ms", "kafka.max.request.size", "kafka.buffer.memory", "includeHeaders", "checkpointLocation"),
+        *("kafka.interceptor.classes", "kafka.fetch.max.bytes"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("setting", "name"), [(kind, name) for kind, names in KAFKA_REFUSED.items() for name in names])
+def test_an_option_that_would_undo_a_promise_is_refused_by_name(setting: str, name: str) -> None:
+    with pytest.raises(
+        UsageError, match=rf"setting {setting} .*: {name} (may not be set|is the setting \w+: give that)"
+    ):
+        config.load({setting: json.dumps({name: "0"})})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("spark.sql.ansi.enabled", "spark.sql.shuffle.partitions", "spark.sql.extensions", "spark.sql.caseSensitive"),
+        *("spark.sql.streaming.stateStore.providerClass", "spark.sql.streaming.noDataMicroBatches.enabled"),
+        *("spark.sql.streaming.minBatchesToRetain", "spark.sql.streaming.realTimeMode.minBatchDuration"),
+        *("spark.speculation", "spark.master", "spark.app.name", "spark.jars", "spark.ui.port", "spark.ui.killEnabled"),
+        "spark.executor.heartbeatInterval",
+    ],
+)
+def test_a_setting_of_spark_that_the_program_rests_on_is_refused_by_name(name: str) -> None:
+    with pytest.raises(UsageError, match=f"setting spark_conf .*: {name} (may not be set|is the setting)"):
+        config.load({"spark_conf": json.dumps({name: "0"})})
+
+
+def test_what_users_need_of_kafka_and_spark_may_be_set() -> None:
+    source = (
+        *("kafka.max.poll.records", "kafka.fetch.max.wait.ms", "kafka.client.rack", "groupIdPrefix"),
+        "kafka.ssl.endpoint.identification.algorithm",
+    )
+    sink = ("kafka.compression.type", "kafka.batch.size", "kafka.delivery.timeout.ms", "kafka.sasl.jaas.config")
+    spark = (
+        *("spark.executor.memory", "spark.hadoop.fs.s3a.endpoint", "spark.jars.packages", "spark.cores.max"),
+        *("spark.kubernetes.namespace", "spark.yarn.queue", "spark.task.maxFailures", "spark.sql.codegen.wholeStage"),
+        *("spark.sql.streaming.stateStore.minDeltasForSnapshot", "spark.sql.streaming.continuous.executorQueueSize"),
+    )
+    given = {"kafka_source_options": source, "kafka_sink_options": sink, "spark_conf": spark}
+    loaded = config.load({setting: json.dumps(dict.fromkeys(names, "1")) for setting, names in given.items()})
+    assert set(loaded.spark_conf) == set(spark)
+
+
 def test_json_that_is_none_names_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FRAUD_SPARK_CONF", "memory=2g")
     with pytest.raises(UsageError, match=r"spark_conf.*FRAUD_SPARK_CONF.*JSON"):
@@ -111,14 +167,16 @@ SECRET_OPTIONS = (
 
 
 def test_secrets_among_options_are_masked() -> None:
+    kafka = {option: "hunter2" for option in SECRET_OPTIONS if option.startswith("kafka.")}
     options = dict.fromkeys(SECRET_OPTIONS, "hunter2") | {"spark.executor.memory": "2g"}
-    given = {name: json.dumps(options) for name in ("spark_conf", "kafka_source_options", "kafka_sink_options")}
+    given = {"spark_conf": json.dumps(options)}
+    given |= {name: json.dumps(kafka) for name in ("kafka_source_options", "kafka_sink_options")}
     settings = config.load(given)
     for name in given:
         shown = settings.shown()[name]
-        assert {shown[option] for option in SECRET_OPTIONS} == {"**********"}
-        assert shown["spark.executor.memory"] == "2g"
-        assert getattr(settings, name)["spark.my.Token"] == "hunter2"
+        assert {shown[option] for option in SECRET_OPTIONS if option in shown} == {"**********"}
+        assert set(getattr(settings, name).values()) <= {"hunter2", "2g"}
+    assert settings.shown()["spark_conf"]["spark.executor.memory"] == "2g"
     assert "hunter2" not in repr(settings) + str(settings)
     assert set(settings.secret_spark_conf()) == set(SECRET_OPTIONS)
     printed = CliRunner().invoke(cli, ["config", "--spark-conf", given["spark_conf"]])
@@ -207,3 +265,43 @@ def test_every_name_of_the_compose_files_and_of_their_example_is_known() -> None
 def test_no_topic_serves_twice(given: dict[str, str], said: str) -> None:
     with pytest.raises(UsageError, match=re.escape(said)):
         config.load(given)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["KAFKA_BOOTSTRAP_SERVER", "KAFKA_BOOTSTRAP_SERVERSS", "SPARK_MASTR", "FRAUDMODE", "FRAU_MODE", "FRUAD_MODE"],
+)
+def test_a_name_that_is_nearly_a_setting_s_is_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    env = tmp_path / ".env"
+    env.write_text(f"{name}=x\n")
+    with pytest.raises(UsageError, match=rf"{name} in {env} is no setting \(did you mean"):
+        config.load(env_file=env)
+    monkeypatch.setenv(name, "x")
+    with pytest.raises(UsageError, match=f"{name} in the environment is no setting"):
+        config.load(env_file=tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    "line", ["FRAUD_MODE real-time", "FRAUD_MODE", "hunter2 is the password", "FRAUD_MODE: real-time"]
+)
+def test_a_line_without_an_equals_sign_is_named(line: str, tmp_path: Path) -> None:
+    env = tmp_path / ".env"
+    env.write_text(f"# a comment\n\n{line}\nFRAUD_LINGER_MS=1\n")
+    with pytest.raises(UsageError, match=rf"{env}, line 3: '{line.split()[0]}' is no NAME=value"):
+        config.load(env_file=env)
+
+
+def test_a_name_of_another_program_beside_the_right_one_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVER", "kafka:9092")
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "kafka:9092")
+    assert config.load(env_file=tmp_path / "none").kafka_bootstrap_servers == "kafka:9092"
+
+
+def test_java_options_set_no_settings_of_spark() -> None:
+    options = {"spark.driver.extraJavaOptions": "-Xss2m -Dspark.sql.legacy.timeParserPolicy=LEGACY"}
+    with pytest.raises(UsageError, match=r"spark\.driver\.extraJavaOptions sets Spark's settings by -Dspark"):
+        config.load({"spark_conf": json.dumps(options)})

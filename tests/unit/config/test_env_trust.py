@@ -47,7 +47,7 @@ def test_java_options_of_a_foreign_directory_are_refused_by_name(tmp_path: Path)
 
 
 def test_plain_settings_of_a_directory_need_no_word(tmp_path: Path) -> None:
-    write(tmp_path, {"spark.executor.memory": "2g", "spark.sql.shuffle.partitions": "4", "spark.speculation": "false"})
+    write(tmp_path, {"spark.executor.memory": "2g", "spark.network.timeout": "120s", "spark.cores.max": "4"})
     done = config(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "FRAUD_MODE=continuous\n" in done.stdout

@@ -8,7 +8,7 @@ import pytest
 
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
-from fraud_filter.query.starting_offsets import complete
+from fraud_filter.query.starting_offsets import complete, require_there
 
 
 @pytest.mark.parametrize("word", ["earliest", "latest"])
@@ -45,3 +45,13 @@ def test_what_names_no_offsets_of_the_topic_is_refused(text: str, reason: str) -
     with pytest.raises(UsageError, match=r"setting starting_offsets \(--starting-offsets") as refused:
         complete(load({"starting_offsets": text}), 2)
     assert reason in str(refused.value)
+
+
+def test_offsets_that_the_topic_does_not_have_are_refused() -> None:
+    settings = load({"starting_offsets": '{"payments": {"0": 9, "1": 2}}'})
+    bounds = {0: (0, 8), 1: (3, 5)}
+    require_there(settings, {0: 8, 1: 3}, bounds)
+    with pytest.raises(
+        UsageError, match=r"partition 0 has offsets 0 to 8, not 9; partition 1 has offsets 3 to 5, not 2"
+    ):
+        require_there(settings, {0: 9, 1: 2}, bounds)

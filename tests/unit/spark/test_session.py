@@ -21,8 +21,8 @@ from fraud_filter.spark import session
     ],
 )
 def test_settings_that_change_what_rules_mean_are_refused(name: str, value: str) -> None:
-    with pytest.raises(UsageError, match=f"setting spark_conf .*'{name}={value}' is not accepted"):
-        session.launch(load({"spark_conf": json.dumps({name: value})}))
+    with pytest.raises(UsageError, match=f"setting spark_conf .*{name} may not be set"):
+        load({"spark_conf": json.dumps({name: value})})
 
 
 @pytest.mark.parametrize(
