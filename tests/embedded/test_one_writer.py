@@ -52,7 +52,10 @@ def test_who_removes_the_lock_gets_no_second_writer_and_a_removed_checkpoint_is_
             expected += send(stage, "after")
             wait_until(lambda: len(decided(stage)) >= len(expected), "all decided", left, _START_S)
             assert decided(stage) == sorted(expected), "one was decided twice"
-            runs = lambda: metrics(ports[both.index(left)])["fraud_filter_up"]  # noqa: E731
+
+            def runs() -> float:
+                return metrics(ports[both.index(left)])["fraud_filter_up"]
+
             wait_until(lambda: runs() == 1, "it runs", left, _START_S)
             shutil.rmtree(checkpoint)
             wait_until(lambda: restarts(left, "checkpoint-away"), "it waits for its checkpoint", left)

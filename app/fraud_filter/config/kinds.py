@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -67,8 +68,10 @@ def _options(value: object) -> object:
 
 def _shipped(file: Path) -> Path:
     """A file that ships is found by its name in the checkout, such as app/rules-velocity.yml, from any directory."""
-    shipped = HOME / file
-    return shipped if not file.is_absolute() and not file.exists() and shipped.is_file() else file
+    with suppress(OSError):  # what is no name of a file is told where it is read
+        if not file.is_absolute() and not file.exists() and (HOME / file).is_file():
+            return HOME / file
+    return file
 
 
 def _absolute(file: str) -> str:

@@ -219,6 +219,12 @@ def test_the_example_repeats_the_program_s_defaults(monkeypatch: pytest.MonkeyPa
     }  # the stack runs the rules with velocity where the mode can
 
 
+def test_the_image_has_the_rules_of_the_example() -> None:
+    shown = (HOME / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert f"!{ENV['FRAUD_RULES']}" in shown
+    assert (HOME / ENV["FRAUD_RULES"]).is_file()
+
+
 def test_partitions_have_their_task_slots() -> None:
     assert int(ENV["KAFKA_PARTITIONS"]) + int(ENV["FRAUD_VELOCITY_PARTITIONS"]) <= int(ENV["SPARK_WORKER_CORES"])
     assert "SPARK_CORES_MAX" not in SERVICES["fraud-filter"]["environment"]  # it asks for what its query needs

@@ -50,7 +50,8 @@ def settle(
 
     Raises:
         DataLossError: records are lost, or the topic was recreated, and `fail_on_data_loss` is on.
-        UsageError: the checkpoint belongs to a query over another source or topic.
+        UsageError: the checkpoint belongs to a query over another source or topic, or the query would begin where
+            the topic has no offset.
         CheckpointError: the checkpoint's file system refuses, or the checkpoint is gone.
         RestartableError: the brokers don't answer, or a transaction has to end first.
     """
@@ -75,6 +76,7 @@ def settle(
     elif standing.at is None:
         readable = {number: (low, standing.ends[number]) for number, (low, _) in standing.bounds.items()}
         at = first_offsets(settings, readable)
+        starting_offsets.require_there(settings, at, standing.bounds)
     _keep(files, settings, standing, at)
     new = add_losses(files, losses)
     if standing.number is None:
