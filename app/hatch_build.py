@@ -22,6 +22,7 @@ FILES = (
     "app/hatch_build.py",
     "app/locked",
     "app/payment.ddl",
+    "app/rules-velocity.yml",
     "app/rules.yml",
     "docker-compose.existing-kafka.yml",
     "docker-compose.secure.yml",

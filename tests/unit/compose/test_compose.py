@@ -219,10 +219,11 @@ def test_the_example_repeats_the_program_s_defaults(monkeypatch: pytest.MonkeyPa
     }  # the stack runs the rules with velocity where the mode can
 
 
-def test_the_image_has_the_rules_of_the_example() -> None:
+def test_image_and_wheel_have_the_rules_of_the_example() -> None:
     shown = (HOME / ".dockerignore").read_text(encoding="utf-8").splitlines()
     assert f"!{ENV['FRAUD_RULES']}" in shown
     assert (HOME / ENV["FRAUD_RULES"]).is_file()
+    assert f'"{ENV["FRAUD_RULES"]}"' in (HOME / "app/hatch_build.py").read_text(encoding="utf-8")
 
 
 def test_partitions_have_their_task_slots() -> None:
