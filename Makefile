@@ -70,7 +70,7 @@ rollout: $(READY) ## Replace the running filter by what .env, conf and the code 
 	$(BIN)/fraud-filter rollout $(if $(NOW),--now)
 
 audit: $(READY) ## Compare what the stack wrote with what it should have written
-	$(BIN)/fraud-filter audit
+	$(BIN)/fraud-filter audit --stack
 
 base: ## Make the images' base image again from Debian's packages
 	app/base --make

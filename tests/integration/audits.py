@@ -30,7 +30,7 @@ def audited(stack: Deployed, file: Path, committed: dict[str, int] | None = None
     Without offsets it is all that was ever sent, of which a filter that lags has some still to decide.
     """
     reach = ["--to", json.dumps(committed), "--settle", "0"] if committed else ["--settle", "5"]
-    audit = run("audit", "--json", str(file), *reach, FRAUD_ENV_FILE=str(stack.env))
+    audit = run("audit", "--stack", "--json", str(file), *reach, FRAUD_ENV_FILE=str(stack.env))
     assert audit.returncode == 0, audit.stdout
     result: dict[str, int] = json.loads(file.read_text())
     assert (result["lost"], result["unexpected"]) == (0, 0), result

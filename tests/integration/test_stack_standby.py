@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from audits import audited
 from deployed import Deployed, make_env
+from fraud_filter.compose import env_file
 from fraud_filter.compose.moving import seats
 from fraud_filter.compose.stack import FILTER, STANDBY
 from fraud_filter.config import load
@@ -23,6 +25,8 @@ from waiting import wait_until
 #: Of its own: it has other services, and other containers, than the tests' stack. `.ci/run` knows the name.
 PROJECT = "fraud-filter-test-standby"
 _BOTH = {FILTER, STANDBY}
+#: One for each of the two partitions of the input, and of the state of the rules with velocity, which the stack runs.
+SLOTS = 4
 _START_S = 300
 
 
@@ -78,9 +82,9 @@ def test_each_has_executors_of_its_own_and_prometheus_reaches_both(pair: Deploye
     def applications() -> list[tuple[str, int]]:
         return [(app["state"], app["cores"]) for app in pair.json("SPARK_MASTER_UI_PORT", "/json/")["activeapps"]]
 
-    assert wait_until("two applications", lambda: applications() == [("RUNNING", 2)] * 2)
+    assert wait_until("two applications", lambda: applications() == [("RUNNING", SLOTS)] * 2)
     workers = pair.json("SPARK_MASTER_UI_PORT", "/json/")["workers"]
-    assert [worker["coresused"] for worker in workers if worker["state"] == "ALIVE"] == [2, 2]
+    assert [worker["coresused"] for worker in workers if worker["state"] == "ALIVE"] == [SLOTS, SLOTS]
 
     def targets() -> dict[str, str]:
         found = pair.json("PROMETHEUS_PORT", "/api/v1/targets")["data"]["activeTargets"]
@@ -133,6 +137,19 @@ def test_a_switch_is_a_handover_and_the_former_one_waits_in_the_new_mode(pair: D
     assert "event=asking_for_handover at=commit" in logs[following]
 
 
+def test_a_switch_back_and_a_rollout_of_another_setting_go_on_with_velocity(pair: Deployed) -> None:
+    await_standby(pair)
+    switched = pair.call("switch", "real-time")
+    assert switched.returncode == 0, switched.stdout
+    await_standby(pair)
+    env_file.change(pair.env, "FRAUD_LINGER_MS", "1")
+    rolled = pair.call("rollout")
+    assert rolled.returncode == 0, rolled.stdout
+    active_one = active(pair)
+    (state,) = [state for state in pair.open().states() if state.service == active_one]
+    assert "FRAUD_LINGER_MS=1" in state.container.attrs["Config"]["Env"]
+
+
 def test_a_rollout_of_nothing_new_changes_nothing_and_one_that_is_refused_leaves_the_active_one(pair: Deployed) -> None:
     before = {state.container.id for state in pair.open().states()}
     same = pair.call("rollout")
@@ -162,7 +179,11 @@ def test_rules_that_spark_alone_refuses_leave_the_standby_warm(pair: Deployed) -
 
 
 def test_nothing_was_lost_on_the_way(pair: Deployed, tmp_path: Path) -> None:
-    assert audited(pair, tmp_path / "audit.json")["payments"] > 0
+    found = audited(pair, tmp_path / "audit.json")
+    assert found["payments"] > 0
+    features = json.loads((tmp_path / "audit.json").read_text())["features"]
+    assert features["decisions"] > 0, features
+    assert (features["differing"], features["untold"]) == (0, 0), features
 
 
 def test_without_a_standby_the_other_goes_on_alone(pair: Deployed) -> None:

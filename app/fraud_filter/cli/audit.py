@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from fraud_filter.cli.files import require_writable
 from fraud_filter.cli.options import settings_options
-from fraud_filter.config import Settings
+from fraud_filter.config import Settings, default_env_file
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
+
+if TYPE_CHECKING:
+    from fraud_filter.audit.gaps import Recorded
 
 
 @click.command()
@@ -34,6 +38,7 @@ from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
     callback=require_writable,
     help="write the result to this file",
 )
+@click.option("--stack", "of_stack", is_flag=True, help="the filter is that of the Compose stack: reads its checkpoint")
 @settings_options(
     *(
         "kafka_bootstrap_servers",
@@ -61,6 +66,7 @@ def command(
     labels: bool,
     examples: int,
     json_file: Path | None,
+    of_stack: bool,
 ) -> int:
     """Compare what was written with what should have been, for every record that is retained.
 
@@ -76,7 +82,7 @@ def command(
     from fraud_filter.audit.run import audit
 
     first, last = _offsets("--from", start), _offsets("--to", end)
-    recorded = read_recorded(settings)
+    recorded = _recorded_by_stack(settings) if of_stack else read_recorded(settings)
     result = audit(
         settings, start=first, end=last, settle_s=settle_s, examples=examples, recorded=recorded, labels=labels
     )
@@ -89,6 +95,17 @@ def command(
     if json_file:
         json_file.write_text(json.dumps(result.to_dict(), indent=2) + "\n", encoding="utf-8")
     return EXIT_OK if result.ok and (result.complete or allow_gap) else EXIT_FAILED
+
+
+def _recorded_by_stack(settings: Settings) -> Recorded | None:
+    from fraud_filter.audit.gaps import read_recorded
+    from fraud_filter.compose.checkpoint_copy import copied_checkpoint
+    from fraud_filter.compose.stack import Stack
+
+    if settings.checkpoint_directory is None:  # it is in reach
+        return read_recorded(settings)
+    with copied_checkpoint(Stack.open(default_env_file().resolve())) as copy:
+        return read_recorded(settings.model_copy(update={"checkpoint": str(copy)}))
 
 
 def _offsets(argument: str, text: str | None) -> dict[int, int]:
