@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Literal
 
+from docker.errors import APIError
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
@@ -30,7 +31,10 @@ def samples(stack: Stack, service: str) -> list[Sample]:
     """What the page of a service tells; it is asked in its container, as the port may not be published."""
     for state in _running(stack, service):
         for _ in range(_TRIES):
-            code, page = state.container.exec_run(["healthcheck", "get", _PORTS[service], "/metrics"])
+            try:
+                code, page = state.container.exec_run(["healthcheck", "get", _PORTS[service], "/metrics"])
+            except APIError:  # it has ended since it was listed
+                break
             if code == 0 and page.startswith(_BEGINNING):
                 families = text_string_to_metric_families(page.decode())
                 return [sample for family in families for sample in family.samples]
