@@ -50,7 +50,7 @@ EMPTY_IN_MODE = {
     "real-time": {
         *_PHASES,
         *("Payments in a commit", "Offsets", "Consumer lag", "Since the last commit", "Consumer lag by partition"),
-        *("Time since progress", "mode_query:fraud_filter_consumer_lag_records:sum"),
+        *("Time since progress", "deployment_mode_query:fraud_filter_consumer_lag_records:sum"),
     },
 }
 #: Enough for the rules that are reckoned once a minute.

@@ -77,8 +77,8 @@ _COMMITS: Content = (
         "Payments a second by which the offsets that are read up to and the ends of the partitions move on: the "
         "same, unless the filter falls behind or catches up.",
         "lag",
-        per_second("fraud_filter_read_offset", "read, {{mode}}"),
-        per_second("fraud_filter_latest_offset", "end, {{mode}}"),
+        ask(f"sum by (mode) (deriv(fraud_filter_read_offset{{{CHOSEN}}}[$__rate_interval]))", "read, {{mode}}"),
+        ask(f"sum by (mode) (deriv(fraud_filter_latest_offset{{{CHOSEN}}}[$__rate_interval]))", "end, {{mode}}"),
         unit="cps",
     ),
     lines(

@@ -22,7 +22,7 @@ from parts import (
 )
 
 _BUCKETS = f"fraud_filter_end_to_end_latency_seconds_bucket{{{CHOSEN}}}"
-_SLOW = f"mode_query:fraud_filter_slow_decisions:ratio_rate%s{{{CHOSEN}}}"
+_SLOW = f"deployment_mode_query:fraud_filter_slow_decisions:ratio_rate%s{{{CHOSEN}}}"
 _FIRING = 'alertstate="firing", alertname=~"FraudFilter.*"'
 #: What the filter does, as it is told and shown: green where payments are decided. Beside an active filter a standby,
 #: which comes first, is not shown.
@@ -86,7 +86,7 @@ _NOW: Content = (
         "Payments",
         "Payments that arrived a second, over the last minute, by the ends of the input's partitions.",
         "flow",
-        f"sum(mode_query:fraud_filter_arrived_records:rate1m{{{CHOSEN}}})",
+        f"sum(deployment_mode_query:fraud_filter_arrived_records:rate1m{{{CHOSEN}}})",
         unit="cps",
     ),
     number(
@@ -94,7 +94,7 @@ _NOW: Content = (
         "Payments between the newest commit and the end of the input. In real-time mode commits come every few "
         "minutes, and the payments since the last one count as lag although they are decided.",
         "lag",
-        f"sum(mode_query:fraud_filter_consumer_lag_records:sum{{{CHOSEN}}})",
+        f"sum(deployment_mode_query:fraud_filter_consumer_lag_records:sum{{{CHOSEN}}})",
         unit="short",
     ),
     number(
@@ -220,7 +220,7 @@ _FLOW: Content = (
         "Payments and decisions",
         "Payments that arrive, and those that are flagged or rejected. What is neither leaves nothing behind.",
         "flow",
-        ask(f"mode_query:fraud_filter_arrived_records:rate1m{{{CHOSEN}}}", "arrived, {{mode}}"),
+        ask(f"deployment_mode_query:fraud_filter_arrived_records:rate1m{{{CHOSEN}}}", "arrived, {{mode}}"),
         per_second("fraud_filter_flagged_records_total", "flagged, {{mode}}"),
         per_second("fraud_filter_rejected_records_total", "rejected, {{mode}}"),
         unit="cps",
@@ -254,8 +254,8 @@ _FLOW: Content = (
         "Flagged and rejected records for each payment that arrived: over the last minute, and what was usual in "
         "the last half hour. A fall without a change in the payments is a part of the filter that has stopped.",
         "fraudfilterfewerdecisions",
-        ask(f"mode_query:fraud_filter_decided_records:ratio_rate1m{{{CHOSEN}}}", "last minute, {{mode}}"),
-        ask(f"mode_query:fraud_filter_decided_records:ratio_median30m{{{CHOSEN}}}", "usual, {{mode}}"),
+        ask(f"deployment_mode_query:fraud_filter_decided_records:ratio_rate1m{{{CHOSEN}}}", "last minute, {{mode}}"),
+        ask(f"deployment_mode_query:fraud_filter_decided_records:ratio_median30m{{{CHOSEN}}}", "usual, {{mode}}"),
         unit="percentunit",
     ),
 )

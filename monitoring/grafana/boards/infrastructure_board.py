@@ -6,10 +6,9 @@ from parts import GREEN, HEIGHT, RED, Content, ask, board, lines, number, row, s
 
 _TOPICS = 'topic!~"__.*"'
 # Up to Kafka 4.1 a broker that is a controller too adds the controller's handlers, which are idle (KAFKA-19606).
-_IDLE_HANDLERS = (
-    "clamp_min(min((kafka_request_handler_idle_ratio - on (instance) (0 * kafka_active_controllers + 1))"
-    " or on (instance) kafka_request_handler_idle_ratio), 0)"
-)
+_IDLE = "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"
+_CONTROLLERS = "kafka_controller_kafkacontroller_activecontrollercount"
+_IDLE_HANDLERS = f"clamp_min(min(({_IDLE} - on (instance) (0 * {_CONTROLLERS} + 1)) or on (instance) {_IDLE}), 0)"
 
 
 _KAFKA: Content = (
@@ -18,7 +17,7 @@ _KAFKA: Content = (
         "Broker",
         "Whether the broker is in the state RUNNING (3).",
         "kafka",
-        "kafka_broker_state == bool 3",
+        "kafka_server_kafkaserver_brokerstate == bool 3",
         "{{instance}}",
         ("not running", "running"),
         height=HEIGHT,
@@ -29,12 +28,12 @@ _KAFKA: Content = (
             (
                 "Offline partitions",
                 "Partitions without a leader: nobody can read or write them.",
-                "kafka_offline_partitions",
+                "kafka_controller_kafkacontroller_offlinepartitionscount",
             ),
             (
                 "Under-replicated",
                 "Partitions with fewer replicas in step than they should have.",
-                "kafka_under_replicated_partitions",
+                "kafka_server_replicamanager_underreplicatedpartitions",
             ),
         )
     ),
@@ -51,22 +50,25 @@ _KAFKA: Content = (
         "Time of a Produce",
         "From the arrival of a request that writes records to the end of its answer: a part of each latency.",
         "kafka",
-        ask('kafka_request_time_seconds{request="Produce"}', "p{{percentile}}"),
-        unit="s",
+        ask('kafka_network_requestmetrics_totaltimems{request="Produce"}', "quantile {{quantile}}"),
+        unit="ms",
     ),
     lines(
         "Time of a Fetch",
         "From the arrival of a request that reads records to the end of its answer. It waits for records, so a long "
         "time is no fault.",
         "kafka",
-        ask('kafka_request_time_seconds{request="FetchConsumer"}', "p{{percentile}}"),
-        unit="s",
+        ask('kafka_network_requestmetrics_totaltimems{request="FetchConsumer"}', "quantile {{quantile}}"),
+        unit="ms",
     ),
     lines(
         "Records by topic",
         "Records that were written to each topic, a second.",
         "kafka",
-        ask(f"sum by (topic) (rate(kafka_topic_records_in_total{{{_TOPICS}}}[$__rate_interval]))", "{{topic}}"),
+        ask(
+            f"sum by (topic) (rate(kafka_server_brokertopicmetrics_messagesin_total{{{_TOPICS}}}[$__rate_interval]))",
+            "{{topic}}",
+        ),
         unit="cps",
         many=True,
     ),
@@ -74,15 +76,20 @@ _KAFKA: Content = (
         "Bytes",
         "What goes into the broker and out of it, a second.",
         "kafka",
-        ask(f"sum by (direction) (rate(kafka_topic_bytes_total{{{_TOPICS}}}[$__rate_interval]))", "{{direction}}"),
+        ask(f"sum(rate(kafka_server_brokertopicmetrics_bytesin_total{{{_TOPICS}}}[$__rate_interval]))", "in"),
+        ask(f"sum(rate(kafka_server_brokertopicmetrics_bytesout_total{{{_TOPICS}}}[$__rate_interval]))", "out"),
         unit="Bps",
     ),
     lines(
         "Requests",
         "Requests by kind, a second. Continuous mode polls: a low fetch.max.wait.ms shows here.",
         "kafka",
-        ask("sum by (request) (rate(kafka_requests_total[$__rate_interval]))", "{{request}}"),
-        ask("sum by (request) (rate(kafka_failed_requests_total[$__rate_interval]))", "failed: {{request}}"),
+        ask("sum by (request) (rate(kafka_network_requestmetrics_requests_total[$__rate_interval]))", "{{request}}"),
+        ask(
+            "sum(rate(kafka_server_brokertopicmetrics_failedproducerequests_total[$__rate_interval]))",
+            "failed: Produce",
+        ),
+        ask("sum(rate(kafka_server_brokertopicmetrics_failedfetchrequests_total[$__rate_interval]))", "failed: Fetch"),
         unit="reqps",
         many=True,
     ),
@@ -90,7 +97,7 @@ _KAFKA: Content = (
         "Size of the topics",
         "What the log of each topic takes on the disk, over its partitions.",
         "kafka",
-        ask(f"sum by (topic) (kafka_log_size_bytes{{{_TOPICS}}})", "{{topic}}"),
+        ask(f"sum by (topic) (kafka_log_log_size{{{_TOPICS}}})", "{{topic}}"),
         unit="bytes",
         many=True,
     ),

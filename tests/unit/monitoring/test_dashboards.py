@@ -45,7 +45,7 @@ def exported() -> set[str]:
 def asked(expression: str) -> set[str]:
     """The names in an expression that are ours: the program's, the agents', the recording rules'."""
     bare = re.sub(r'"[^"]*"', '""', expression)
-    return set(re.findall(r"\b(?:mode_query:[\w:]+|fraud_filter_\w+|kafka_\w+|spark_\w+)", bare))
+    return set(re.findall(r"\b(?:deployment_mode_query:[\w:]+|fraud_filter_\w+|kafka_\w+|spark_\w+)", bare))
 
 
 def sections() -> set[str]:
@@ -156,6 +156,31 @@ def test_dashboards_ask_for_metrics_that_exist(path: Path) -> None:
     for panel in panels(path):
         for target in panel["targets"]:
             assert asked(target["expr"]) <= exported(), panel["title"]
+
+
+def test_rates_are_taken_of_counters_only() -> None:
+    """A gauge that falls, as when a topic is made again, counts as a reset there, and the rate is a peak."""
+    gauges = {entry.name for entry in CATALOGUE if entry.type == "gauge"}
+    expressions = [rule["expr"] for rule in rules()]
+    expressions += [target["expr"] for path in DASHBOARDS for panel in panels(path) for target in panel["targets"]]
+    for expression in expressions:
+        assert not gauges & set(re.findall(r"\bi?(?:rate|increase)\((\w+)", expression)), expression
+
+
+def test_rules_join_by_the_deployment() -> None:
+    """Two filters on one Prometheus: what one does says nothing of the other."""
+    for rule in rules():
+        for labels in re.findall(r"\b(?:on|by) \(([^)]*)\)", rule["expr"]):
+            assert "deployment" in labels.split(", "), rule
+
+
+def test_every_target_of_the_stack_has_its_deployment() -> None:
+    folder = HOME / "monitoring/prometheus"
+    for path in (folder / "prometheus.yml", *folder.glob("*/*.yml"), folder / "itself.yml", folder / "kafka.yml"):
+        for job in yaml.safe_load(path.read_text()).get("scrape_configs") or []:
+            labels = [each.get("labels", {}) for each in job.get("static_configs", [])]
+            relabelled = {each["target_label"]: each["replacement"] for each in job.get("relabel_configs", [])}
+            assert all({**each, **relabelled}["deployment"] == "stack" for each in labels or [{}]), (path, job)
 
 
 def test_rules_ask_for_metrics_that_exist() -> None:
@@ -275,7 +300,9 @@ def test_alerts_come_first_after_the_numbers_of_now() -> None:
 def test_the_objective_is_what_the_probe_tells_everywhere() -> None:
     """It is a setting: no rule and no panel may hold a number of its own."""
     slow = [
-        rule["expr"] for rule in rules() if rule.get("record", "").startswith("mode_query:fraud_filter_slow_decisions")
+        rule["expr"]
+        for rule in rules()
+        if rule.get("record", "").startswith("deployment_mode_query:fraud_filter_slow_decisions")
     ]
     assert len(slow) == 5
     assert all("rate(fraud_filter_slow_decisions_total[" in expr and "le=" not in expr for expr in slow)
@@ -298,8 +325,8 @@ def test_the_objective_is_what_the_probe_tells_everywhere() -> None:
 def test_a_fetch_that_waits_does_not_hide_the_time_of_a_produce() -> None:
     asked_for = {title: panel_of(title)["targets"][0]["expr"] for title in ("Time of a Produce", "Time of a Fetch")}
     assert asked_for == {
-        "Time of a Produce": 'kafka_request_time_seconds{request="Produce"}',
-        "Time of a Fetch": 'kafka_request_time_seconds{request="FetchConsumer"}',
+        "Time of a Produce": 'kafka_network_requestmetrics_totaltimems{request="Produce"}',
+        "Time of a Fetch": 'kafka_network_requestmetrics_totaltimems{request="FetchConsumer"}',
     }
 
 

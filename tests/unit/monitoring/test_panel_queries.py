@@ -81,11 +81,13 @@ def test_handlers_of_a_broker_that_is_a_controller_too_are_its_own(
     promtool: str, tmp_path: Path, told: str, shown: float
 ) -> None:
     """Kafka 4.1 adds the controller's, which are idle (KAFKA-19606)."""
-    idle = {'kafka_request_handler_idle_ratio{job="kafka", instance="a"}': f"{told}x20"}
-    both = {**idle, 'kafka_active_controllers{job="kafka", instance="a"}': "0x20"}
+    idle = {
+        'kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent{job="kafka", instance="a"}': f"{told}x20"
+    }
+    both = {**idle, 'kafka_controller_kafkacontroller_activecontrollercount{job="kafka", instance="a"}': "0x20"}
     holds(promtool, tmp_path, both, "Idle handlers", [{"labels": "{}", "value": shown}])
 
 
 def test_handlers_of_a_broker_alone_are_as_it_says(promtool: str, tmp_path: Path) -> None:
-    idle = {'kafka_request_handler_idle_ratio{job="kafka", instance="a"}': "0.5x20"}
+    idle = {'kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent{job="kafka", instance="a"}': "0.5x20"}
     holds(promtool, tmp_path, idle, "Idle handlers", [{"labels": "{}", "value": 0.5}])
