@@ -160,7 +160,7 @@ def test_no_alert_fires_when_all_is_well(stack: Deployed) -> None:
     def firing() -> list[str]:
         alerts = stack.json("PROMETHEUS_PORT", "/api/v1/alerts")["data"]["alerts"]
         names = {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
-        return sorted(names - {"FraudFilterLatencyObjectiveMissed", "FraudFilterRestartLoop"})
+        return sorted(names - {"Watchdog", "FraudFilterLatencyObjectiveMissed", "FraudFilterRestartLoop"})
 
     wait_until("no alert fires", lambda: not firing(), timeout_s=120)
 

@@ -90,7 +90,10 @@ class Witness(Periodic):
 
     def _firing(self) -> set[str]:
         try:
-            return {each.labels["alertname"] for each in self._prometheus.instant('ALERTS{alertstate="firing"}')}
+            return {
+                each.labels["alertname"]
+                for each in self._prometheus.instant('ALERTS{alertstate="firing",alertname!="Watchdog"}')
+            }
         except FraudFilterError:
             return set()
 

@@ -191,7 +191,8 @@ def test_rules_ask_for_metrics_that_exist() -> None:
 def test_every_alert_says_what_it_is_and_has_a_section_in_the_runbook() -> None:
     for rule in rules():
         if "alert" in rule:
-            assert rule["labels"]["severity"] in ("critical", "warning")
+            always = rule["alert"] == "Watchdog"
+            assert rule["labels"]["severity"] in (("none",) if always else ("critical", "warning"))
             assert rule["annotations"]["summary"]
             assert "$value" in rule["annotations"]["description"], rule["alert"]
             section = rule["alert"].lower()
@@ -206,9 +207,35 @@ def test_every_alert_is_tested_when_it_fires_and_when_it_does_not() -> None:
         for case in yaml.safe_load(path.read_text())["tests"]:
             for check in case.get("alert_rule_test", []):
                 (fires if check["exp_alerts"] else quiet).add(check["alertname"])
+            for check in case.get("promql_expr_test", []):
+                labels = " ".join(each["labels"] for each in check["exp_samples"])
+                fires.update(re.findall(r'alertname="(\w+)"', labels))
     names = {rule["alert"] for rule in rules() if "alert" in rule}
     assert fires == names
-    assert quiet == names
+    assert quiet == names - {"Watchdog"}
+
+
+def test_one_cause_is_one_message() -> None:
+    """What holds back others does so in its own deployment only; no alert holds itself back, and all of them exist."""
+    config = yaml.safe_load((HOME / "monitoring/alertmanager/alertmanager.yml").read_text())
+    names = {rule["alert"] for rule in rules() if "alert" in rule}
+    held: dict[str, set[str]] = {}
+    for rule in config["inhibit_rules"]:
+        assert "deployment" in rule["equal"]
+        found = re.search(r'alertname="(\w+)"', rule["source_matchers"][0])
+        if found:
+            matchers = " ".join(rule["target_matchers"])
+            (target,) = re.findall(r'alertname=~?"([^"]+)"', matchers)
+            targets = {name for name in names if re.fullmatch(target, name)}
+            assert len(targets) == len(re.sub(r".*\(|\)", "", target).split("|")), target
+            held.setdefault(found[1], set()).update(targets)
+    assert "FraudFilterDown" in held["FraudFilterBrokerDown"]
+    assert "FraudFilterNoStandby" in held["FraudFilterDown"]
+    assert all(cause in names and cause not in targets for cause, targets in held.items())
+    (watchdog,) = config["route"]["routes"]
+    assert watchdog == {"matchers": ['alertname="Watchdog"'], "receiver": "nobody"}
+    # entrypoint.sh adds the webhook to the last receiver.
+    assert config["receivers"] == [{"name": "nobody"}, {"name": "on-call"}]
 
 
 def test_the_runbook_names_commands_and_settings_that_exist() -> None:
