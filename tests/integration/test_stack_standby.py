@@ -34,7 +34,19 @@ _START_S = 300
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     env = tmp_path_factory.mktemp("standby") / ".env"
     changes = {"COMPOSE_PROJECT_NAME": PROJECT, "COMPOSE_PROFILES": "", "FRAUD_REAL_TIME_DURATION": "10 seconds"}
-    deployed = Deployed(make_env(env, FRAUD_MODE="real-time", GENERATOR_RATE="50", **changes))
+    changes["FRAUD_RULES"] = "app/rules-velocity.yml"
+    yield from _up(Deployed(make_env(env, FRAUD_MODE="real-time", GENERATOR_RATE="50", **changes)))
+
+
+@pytest.fixture
+def plain_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    """Without velocity, whose state keeps a filter in its mode."""
+    env = tmp_path_factory.mktemp("plain") / ".env"
+    changes = {"COMPOSE_PROJECT_NAME": PROJECT, "COMPOSE_PROFILES": "", "FRAUD_REAL_TIME_DURATION": "10 seconds"}
+    yield from _up(Deployed(make_env(env, FRAUD_MODE="real-time", GENERATOR_RATE="50", **changes)))
+
+
+def _up(deployed: Deployed) -> Iterator[Deployed]:
     try:
         up = deployed.call("up", "--standby", "--timeout", "700")
         assert up.returncode == 0, up.stdout
@@ -127,21 +139,12 @@ def test_a_killed_executor_of_the_active_filter_loses_nothing(pair: Deployed) ->
     assert outcome.recovery_s is not None
 
 
-def test_a_switch_is_a_handover_and_the_former_one_waits_in_the_new_mode(pair: Deployed) -> None:
-    former, following = active(pair), await_standby(pair)
-    interrupt(pair, "switch")
-    assert (active(pair), await_standby(pair)) == (following, former)
-    both = [state for state in pair.open().states() if state.service in _BOTH]
-    assert all("FRAUD_MODE=micro-batch" in state.container.attrs["Config"]["Env"] for state in both)
-    logs = {state.service: state.container.logs().decode() for state in both}
-    assert "event=asking_for_handover at=commit" in logs[following]
-
-
-def test_a_switch_back_and_a_rollout_of_another_setting_go_on_with_velocity(pair: Deployed) -> None:
+def test_a_switch_to_a_mode_without_the_state_is_refused_and_a_rollout_goes_on_with_it(pair: Deployed) -> None:
     await_standby(pair)
-    switched = pair.call("switch", "real-time")
-    assert switched.returncode == 0, switched.stdout
-    await_standby(pair)
+    refused = pair.call("switch", "micro-batch")
+    assert refused.returncode == 2, refused.stdout
+    assert "the rules have features, whose state real-time mode alone keeps" in refused.stdout
+    assert env_file.read(pair.env)["FRAUD_MODE"] == "real-time"
     env_file.change(pair.env, "FRAUD_LINGER_MS", "1")
     rolled = pair.call("rollout")
     assert rolled.returncode == 0, rolled.stdout
@@ -192,3 +195,15 @@ def test_without_a_standby_the_other_goes_on_alone(pair: Deployed) -> None:
     assert up.returncode == 0, up.stdout
     assert {state.service for state in pair.open().states()} & {STANDBY, "standby-worker"} == set()
     assert active(pair) == FILTER
+
+
+@pytest.mark.exhaustive
+def test_a_switch_is_a_handover_and_the_former_one_waits_in_the_new_mode(plain_pair: Deployed) -> None:
+    pair = plain_pair
+    former, following = active(pair), await_standby(pair)
+    interrupt(pair, "switch")
+    assert (active(pair), await_standby(pair)) == (following, former)
+    both = [state for state in pair.open().states() if state.service in _BOTH]
+    assert all("FRAUD_MODE=micro-batch" in state.container.attrs["Config"]["Env"] for state in both)
+    logs = {state.service: state.container.logs().decode() for state in both}
+    assert "event=asking_for_handover at=commit" in logs[following]

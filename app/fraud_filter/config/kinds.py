@@ -69,8 +69,9 @@ def _options(value: object) -> object:
 def _shipped(file: Path) -> Path:
     """A file that ships is found by its name in the checkout, such as app/rules-velocity.yml, from any directory."""
     with suppress(OSError):  # what is no name of a file is told where it is read
-        if not file.is_absolute() and not file.exists() and (HOME / file).is_file():
-            return HOME / file
+        shipped = HOME / file
+        if not file.is_absolute() and shipped.is_file() and (not file.exists() or file.samefile(shipped)):
+            return shipped
     return file
 
 

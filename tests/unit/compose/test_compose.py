@@ -213,17 +213,16 @@ def test_the_example_repeats_the_program_s_defaults(monkeypatch: pytest.MonkeyPa
         monkeypatch.delenv(config.env_name(name), raising=False)
     defaults, example = config.load().model_dump(), config.load(env_file=EXAMPLE).model_dump()
     assert {name for name in defaults if defaults[name] != example[name]} <= {
-        "mode",
-        "rules",
         "features_unsupported",
-    }  # the stack runs the rules with velocity where the mode can
+    }  # rules with velocity run where the mode can
 
 
 def test_image_and_wheel_have_the_rules_of_the_example() -> None:
     shown = (HOME / ".dockerignore").read_text(encoding="utf-8").splitlines()
-    assert f"!{ENV['FRAUD_RULES']}" in shown
-    assert (HOME / ENV["FRAUD_RULES"]).is_file()
-    assert f'"{ENV["FRAUD_RULES"]}"' in (HOME / "app/hatch_build.py").read_text(encoding="utf-8")
+    for rules in (ENV["FRAUD_RULES"], "app/rules-velocity.yml"):
+        assert f"!{rules}" in shown
+        assert (HOME / rules).is_file()
+        assert f'"{rules}"' in (HOME / "app/hatch_build.py").read_text(encoding="utf-8")
 
 
 def test_partitions_have_their_task_slots() -> None:

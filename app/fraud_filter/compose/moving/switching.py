@@ -32,14 +32,22 @@ def switch(stack: Stack, mode: str, timeout_s: float, *, now: bool = False) -> t
         The mode that it was in, and the seconds that it took.
 
     Raises:
-        UsageError: the stack does not run, or has too few cores for the mode; nothing was changed.
+        UsageError: the stack does not run, has too few cores for the mode, or one of the two modes alone keeps the
+            state of the features; nothing was changed.
         FraudFilterError: the filter did not become healthy, or decided nothing, within `timeout_s` seconds.
     """
     running = _running_mode(stack)
     if running == mode:
         return mode, 0.0
     old = running or stack.value(_MODE)
-    check_cores(stack.values, mode, count_state(stack, load({"mode": mode}, env_file=stack.env)))
+    state = count_state(stack, load({"mode": mode}, env_file=stack.env))
+    if bool(state) != bool(count_state(stack, load({"mode": old}, env_file=stack.env))):
+        raise UsageError(
+            f"{old} mode can't be switched to {mode}: the rules have features, whose state real-time mode alone keeps, "
+            "and a checkpoint has it from its first start or never; take rules without features (FRAUD_RULES) and a "
+            "new FRAUD_CHECKPOINT"
+        )
+    check_cores(stack.values, mode, state)
     stack.change(_MODE, mode)
     try:
         return old, roll_out(stack, timeout_s, now=now)
