@@ -21,7 +21,11 @@ DASHBOARDS = sorted((HOME / "monitoring/grafana/dashboards").glob("*.json"))
 RULES = sorted((HOME / "monitoring/prometheus/rules").glob("*.yml"))
 
 #: What Grafana puts in place of its variables, when all are chosen and a page shows a quarter of an hour.
-VARIABLES = {"$mode": ".*", "$query": ".*", "$__rate_interval": "1m", "$__range": "15m"}
+VARIABLES = {
+    **dict.fromkeys(("$deployment", "$mode", "$query", "$job", "$instance"), ".*"),
+    "$__rate_interval": "1m",
+    "$__range": "15m",
+}
 
 #: Panels that are rightly empty when all is well, in every mode.
 EMPTY = {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from parts import CHOSEN, GREEN, HEIGHT, RED, Content, ask, board, increase, lines, number, per_second, row, spread
 
+_OWN = '{deployment=~"$deployment"}'
+_FREE = 'sum(spark_worker_cores{state="free", deployment=~"$deployment"})'
 _PHASE = "fraud_filter_phase_duration_seconds"
 
 
@@ -171,9 +173,21 @@ _SLOTS: Content = (
     *(
         number(title, description, "task-slots-and-executors", expr, unit="none", height=HEIGHT)
         for title, description, expr in (
-            ("Workers", "Workers that the Spark master knows as alive.", "spark_master_alive_workers"),
-            ("Waiting", "Applications that wait for cores.", "spark_master_waiting_applications"),
-            ("Free cores", "Cores that the workers declare and nobody uses.", 'sum(spark_worker_cores{state="free"})'),
+            (
+                "Workers",
+                "Workers that the Spark master knows as alive.",
+                f"spark_master_alive_workers{_OWN}",
+            ),
+            (
+                "Waiting",
+                "Applications that wait for cores.",
+                f"spark_master_waiting_applications{_OWN}",
+            ),
+            (
+                "Free cores",
+                "Cores that the workers declare and nobody uses.",
+                _FREE,
+            ),
         )
     ),
     lines(
@@ -212,9 +226,9 @@ _EXECUTORS: Content = (
         "Jobs and stages of the driver",
         "What the driver's scheduler runs now, and the stages that failed since its start.",
         "task-slots-and-executors",
-        ask("spark_driver_active_jobs", "running jobs"),
-        ask('spark_driver_stages{state="waiting"}', "waiting stages"),
-        ask('spark_driver_stages{state="failed"}', "failed stages"),
+        ask(f"spark_driver_active_jobs{_OWN}", "running jobs"),
+        ask('spark_driver_stages{state="waiting", deployment=~"$deployment"}', "waiting stages"),
+        ask('spark_driver_stages{state="failed", deployment=~"$deployment"}', "failed stages"),
         unit="none",
     ),
     lines(
@@ -222,8 +236,11 @@ _EXECUTORS: Content = (
         "Spark's events that wait for their listeners, and those that were dropped because too many waited: then "
         "progress figures are incomplete.",
         "task-slots-and-executors",
-        ask('spark_driver_waiting_events{queue="streams"}', "waiting"),
-        ask('rate(spark_driver_dropped_events_total{queue="streams"}[$__rate_interval])', "dropped a second"),
+        ask('spark_driver_waiting_events{queue="streams", deployment=~"$deployment"}', "waiting"),
+        ask(
+            'rate(spark_driver_dropped_events_total{queue="streams", deployment=~"$deployment"}[$__rate_interval])',
+            "dropped a second",
+        ),
         unit="short",
     ),
 )

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from objective import judged
 from parts import (
+    BLUE,
     CHOSEN,
+    DARK_RED,
     GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
     RED,
     YELLOW,
     Content,
@@ -23,23 +28,23 @@ from parts import (
 
 _BUCKETS = f"fraud_filter_end_to_end_latency_seconds_bucket{{{CHOSEN}}}"
 _SLOW = f"deployment_mode_query:fraud_filter_slow_decisions:ratio_rate%s{{{CHOSEN}}}"
-_FIRING = 'alertstate="firing", alertname=~"FraudFilter.*"'
+_FIRING = 'deployment=~"$deployment", alertstate="firing", alertname=~"FraudFilter.*"'
 #: What the filter does, as it is told and shown: green where payments are decided. Beside an active filter a standby,
 #: which comes first, is not shown.
 _STATES = {
-    "warming-up": ("a standby warms up", YELLOW),
-    "standby": ("a standby alone", YELLOW),
+    "warming-up": ("a standby warms up", PURPLE),
+    "standby": ("a standby alone", BLUE),
     "starting": ("starting", YELLOW),
     "running": ("running", GREEN),
-    "waiting-for-slots": ("waiting for task slots", RED),
+    "waiting-for-slots": ("waiting for task slots", ORANGE),
     "backing-off": ("backing off", RED),
-    "stopping": ("stopping", YELLOW),
+    "stopping": ("stopping", GREY),
 }
 #: The number of the state that each query is in, beginning with 1.
 _NUMBERED = " or ".join(
     f'fraud_filter_state{{{CHOSEN}, state="{state}"}} * {at}' for at, state in enumerate(_STATES, start=1)
 )
-_STATE = f"max by (mode, query) ({_NUMBERED}) > 0"
+_STATE = f"max by (deployment, mode, query) ({_NUMBERED}) > 0"
 
 
 def _or_none(expr: str) -> str:
@@ -130,19 +135,16 @@ _ALERTS: Content = (
         "Starting, running, waiting for task slots, backing off before a restart, or stopping. Red where nothing is "
         "decided: waiting, backing off, or no filter that answers.",
         "health",
-        ask(_or_none(_STATE), "{{mode}}"),
-        words={0: ("no filter", RED), **dict(enumerate(_STATES.values(), start=1))},
+        ask(_or_none(_STATE), "{{deployment}} {{mode}}"),
+        words={0: ("no filter", DARK_RED), **dict(enumerate(_STATES.values(), start=1))},
     ),
     states(
         "Active and standby",
         "What each filter does: with a standby one runs and the other waits, whichever of the two. Where the bars "
         "change places there was a takeover or a handover.",
         "fraudfilternostandby",
-        ask(f"max by (job, mode) ({_NUMBERED}) > 0", "{{job}} {{mode}}"),
-        words={
-            at: ("standby", GREEN) if state == "standby" else words
-            for at, (state, words) in enumerate(_STATES.items(), start=1)
-        },
+        ask(f"max by (deployment, job, mode) ({_NUMBERED}) > 0", "{{deployment}} {{job}} {{mode}}"),
+        words=dict(enumerate(_STATES.values(), start=1)),
     ),
     lines(
         "Takeovers, and a standby that differs",
@@ -302,6 +304,40 @@ _PROGRESS: Content = (
     ),
 )
 
+_LIMITS: Content = (
+    row("Limits"),
+    lines(
+        "Error budget left",
+        "Of the decisions of three days 1 in 100 may take longer than the objective: the share of these that is left. "
+        "Below 0 the objective is missed.",
+        "fraudfilterlatencyobjectivemissed",
+        ask(f"1 - {_SLOW % '3d'} / 0.01", "{{mode}}"),
+        unit="percentunit",
+    ),
+    lines(
+        "Free disk of the checkpoint",
+        "Share of the disk that is free. Dashed: below 10 % an alert fires.",
+        "fraudfilterdiskfull",
+        ask(
+            f"fraud_filter_checkpoint_disk_free_bytes{{{CHOSEN}}} / fraud_filter_checkpoint_disk_size_bytes",
+            "{{instance}}",
+        ),
+        unit="percentunit",
+        objective=0.1,
+    ),
+    lines(
+        "Certificates",
+        "Time until each certificate ends with which the filter reaches Kafka. Dashed: below 30 days an alert fires.",
+        "fraudfiltercertificateends",
+        ask(
+            'fraud_filter_certificate_expiry_timestamp_seconds{deployment=~"$deployment"} - time()',
+            "{{file}} at {{instance}}",
+        ),
+        unit="s",
+        objective=30 * 86400,
+    ),
+)
+
 #: The dashboard that Grafana opens with.
 BOARD = board(
     "fraud-filter",
@@ -312,4 +348,5 @@ BOARD = board(
     *_LATENCY,
     *_FLOW,
     *_PROGRESS,
+    *_LIMITS,
 )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from parts import GREEN, HEIGHT, RED, Content, ask, board, lines, number, row, states, yes_or_no
+from parts import GREEN, HEIGHT, RED, TARGETS, Content, ask, board, lines, number, row, states, yes_or_no
 
-_TOPICS = 'topic!~"__.*"'
+_TOPICS = f'topic!~"__.*", {TARGETS}'
 # Up to Kafka 4.1 a broker that is a controller too adds the controller's handlers, which are idle (KAFKA-19606).
-_IDLE = "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"
-_CONTROLLERS = "kafka_controller_kafkacontroller_activecontrollercount"
+_IDLE = f"kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent{{{TARGETS}}}"
+_CONTROLLERS = f"kafka_controller_kafkacontroller_activecontrollercount{{{TARGETS}}}"
 _IDLE_HANDLERS = f"clamp_min(min(({_IDLE} - on (instance) (0 * {_CONTROLLERS} + 1)) or on (instance) {_IDLE}), 0)"
 
 
@@ -17,13 +17,15 @@ _KAFKA: Content = (
         "Broker",
         "Whether the broker is in the state RUNNING (3).",
         "kafka",
-        "kafka_server_kafkaserver_brokerstate == bool 3",
+        f"kafka_server_kafkaserver_brokerstate{{{TARGETS}}} == bool 3",
         "{{instance}}",
         ("not running", "running"),
         height=HEIGHT,
     ),
     *(
-        number(title, told, "kafka", f"sum({metric})", unit="none", levels={0: GREEN, 1: RED}, height=HEIGHT)
+        number(
+            title, told, "kafka", f"sum({metric}{{{TARGETS}}})", unit="none", levels={0: GREEN, 1: RED}, height=HEIGHT
+        )
         for title, told, metric in (
             (
                 "Offline partitions",
@@ -50,7 +52,7 @@ _KAFKA: Content = (
         "Time of a Produce",
         "From the arrival of a request that writes records to the end of its answer: a part of each latency.",
         "kafka",
-        ask('kafka_network_requestmetrics_totaltimems{request="Produce"}', "quantile {{quantile}}"),
+        ask(f'kafka_network_requestmetrics_totaltimems{{request="Produce", {TARGETS}}}', "quantile {{quantile}}"),
         unit="ms",
     ),
     lines(
@@ -58,7 +60,7 @@ _KAFKA: Content = (
         "From the arrival of a request that reads records to the end of its answer. It waits for records, so a long "
         "time is no fault.",
         "kafka",
-        ask('kafka_network_requestmetrics_totaltimems{request="FetchConsumer"}', "quantile {{quantile}}"),
+        ask(f'kafka_network_requestmetrics_totaltimems{{request="FetchConsumer", {TARGETS}}}', "quantile {{quantile}}"),
         unit="ms",
     ),
     lines(
@@ -84,12 +86,18 @@ _KAFKA: Content = (
         "Requests",
         "Requests by kind, a second. Continuous mode polls: a low fetch.max.wait.ms shows here.",
         "kafka",
-        ask("sum by (request) (rate(kafka_network_requestmetrics_requests_total[$__rate_interval]))", "{{request}}"),
         ask(
-            "sum(rate(kafka_server_brokertopicmetrics_failedproducerequests_total[$__rate_interval]))",
+            f"sum by (request) (rate(kafka_network_requestmetrics_requests_total{{{TARGETS}}}[$__rate_interval]))",
+            "{{request}}",
+        ),
+        ask(
+            f"sum(rate(kafka_server_brokertopicmetrics_failedproducerequests_total{{{TARGETS}}}[$__rate_interval]))",
             "failed: Produce",
         ),
-        ask("sum(rate(kafka_server_brokertopicmetrics_failedfetchrequests_total[$__rate_interval]))", "failed: Fetch"),
+        ask(
+            f"sum(rate(kafka_server_brokertopicmetrics_failedfetchrequests_total{{{TARGETS}}}[$__rate_interval]))",
+            "failed: Fetch",
+        ),
         unit="reqps",
         many=True,
     ),
@@ -109,7 +117,7 @@ _JAVA: Content = (
         "Heap in use",
         "Of the broker, the Spark master, the workers and the driver. A saw-tooth is normal; a rising floor is a leak.",
         "memory-and-collections",
-        ask('jvm_memory_used_bytes{area="heap"}', "{{job}} {{instance}}"),
+        ask(f'jvm_memory_used_bytes{{area="heap", {TARGETS}}}', "{{job}} {{instance}}"),
         unit="bytes",
         many=True,
     ),
@@ -117,7 +125,7 @@ _JAVA: Content = (
         "Heap of the executors",
         "The highest that each executor has used; Spark reports peaks. The limit is SPARK_EXECUTOR_MEMORY.",
         "memory-and-collections",
-        ask("fraud_filter_executor_peak_memory_bytes", "{{area}}, executor {{executor}}"),
+        ask(f"fraud_filter_executor_peak_memory_bytes{{{TARGETS}}}", "{{area}}, executor {{executor}}"),
         unit="bytes",
         many=True,
     ),
@@ -125,8 +133,8 @@ _JAVA: Content = (
         "Time in collections",
         "Share of the time that garbage collections take. Each pause is in the latency of all that arrives in it.",
         "memory-and-collections",
-        ask("sum by (job) (rate(jvm_gc_collection_seconds_sum[$__rate_interval]))", "{{job}}"),
-        ask("rate(fraud_filter_executor_gc_seconds_total[$__rate_interval])", "executor {{executor}}"),
+        ask(f"sum by (job) (rate(jvm_gc_collection_seconds_sum{{{TARGETS}}}[$__rate_interval]))", "{{job}}"),
+        ask(f"rate(fraud_filter_executor_gc_seconds_total{{{TARGETS}}}[$__rate_interval])", "executor {{executor}}"),
         unit="percentunit",
         many=True,
     ),
@@ -134,7 +142,9 @@ _JAVA: Content = (
         "Collections",
         "Garbage collections a second, by kind.",
         "memory-and-collections",
-        ask("sum by (job, gc) (rate(jvm_gc_collection_seconds_count[$__rate_interval]))", "{{job}} {{gc}}"),
+        ask(
+            f"sum by (job, gc) (rate(jvm_gc_collection_seconds_count{{{TARGETS}}}[$__rate_interval]))", "{{job}} {{gc}}"
+        ),
         unit="cps",
         many=True,
     ),
@@ -147,9 +157,9 @@ _PROCESSES: Content = (
         "Cores that each process uses; spark-driver is Java in the filter's container. Executors are in the sum of "
         "their worker's container.",
         "cpu",
-        ask("rate(process_cpu_seconds_total[$__rate_interval])", "{{job}} {{instance}}"),
+        ask(f"rate(process_cpu_seconds_total{{{TARGETS}}}[$__rate_interval])", "{{job}} {{instance}}"),
         ask(
-            'spark_container_cpu_usage_ratio{job="spark-worker"} * spark_container_processors',
+            f'spark_container_cpu_usage_ratio{{job="spark-worker", {TARGETS}}} * spark_container_processors',
             "executors and {{job}} {{instance}}",
         ),
         unit="cores",
@@ -159,7 +169,7 @@ _PROCESSES: Content = (
         "Resident memory",
         "Memory that each process has in RAM; the containers' limits are the *_MEM_LIMIT of .env.",
         "memory-and-collections",
-        ask("process_resident_memory_bytes", "{{job}} {{instance}}"),
+        ask(f"process_resident_memory_bytes{{{TARGETS}}}", "{{job}} {{instance}}"),
         unit="bytes",
         many=True,
     ),
@@ -167,7 +177,7 @@ _PROCESSES: Content = (
         "Scrape targets",
         "Which of the programs answered Prometheus when.",
         "fraudfiltertargetdown",
-        ask("up", "{{job}} {{instance}}"),
+        ask(f"up{{{TARGETS}}}", "{{job}} {{instance}}"),
         words={0: ("down", RED), 1: ("up", GREEN)},
     ),
     lines(
@@ -175,9 +185,9 @@ _PROCESSES: Content = (
         "Payments that the generator handed to Kafka's client, those sent more than 10 ms after they were due, and "
         "those known not to have been delivered. Late payments mean that the machine is too slow for the rate.",
         "flow",
-        ask("rate(fraud_filter_generator_sent_records_total[$__rate_interval])", "sent"),
-        ask("rate(fraud_filter_generator_late_records_total[$__rate_interval])", "late"),
-        ask("rate(fraud_filter_generator_failed_records_total[$__rate_interval])", "failed"),
+        ask(f"rate(fraud_filter_generator_sent_records_total{{{TARGETS}}}[$__rate_interval])", "sent"),
+        ask(f"rate(fraud_filter_generator_late_records_total{{{TARGETS}}}[$__rate_interval])", "late"),
+        ask(f"rate(fraud_filter_generator_failed_records_total{{{TARGETS}}}[$__rate_interval])", "failed"),
         unit="cps",
     ),
 )

@@ -16,9 +16,12 @@ from grafana_foundation_sdk.models import prometheus as prometheus_model
 #: The data source: the one that is chosen at the top.
 SOURCE = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
 #: What the variables at the top choose.
-CHOSEN = 'mode=~"$mode", query=~"$query"'
+CHOSEN = 'deployment=~"$deployment", mode=~"$mode", query=~"$query"'
+#: Of programs that are no filters.
+TARGETS = 'deployment=~"$deployment", job=~"$job", instance=~"$instance"'
 
 GREEN, YELLOW, RED, GREY = "green", "yellow", "red", "#6e6e6e"
+BLUE, PURPLE, ORANGE, DARK_RED = "blue", "purple", "orange", "dark-red"
 _WIDTH, HEIGHT, _STAT_WIDTH, _STAT_HEIGHT = 12, 8, 3, 4
 
 #: Without it Grafana draws a number that is not there in the colour of the lowest level, which is mostly green.
@@ -98,7 +101,7 @@ def states(
     panel = statetimeline.Panel().title(title).description(description).datasource(SOURCE).links([_runbook(section)])
     panel.unit("short").mappings(_mappings(words)).span(_WIDTH).height(HEIGHT).targets(_lettered(queries))
     panel.legend(common.VizLegendOptions().show_legend(False).display_mode(common_model.LegendDisplayMode.LIST))
-    return panel.show_value(common_model.VisibilityMode.NEVER)
+    return panel.show_value(common_model.VisibilityMode.AUTO)
 
 
 def lines(
@@ -183,8 +186,19 @@ def board(
 ) -> dashboard.Dashboard:
     """A dashboard of rows and panels, with what all share: variables, annotations and links to the others."""
     made = dashboard.Dashboard(title).uid(uid).description(description).tags(["fraud-filter"]).editable()
-    made.tooltip(model.DashboardCursorSync.CROSSHAIR).refresh("5s").time("now-15m", "now").timezone("browser")
-    made.variables([_data_source(), _choice("query", "Query"), _choice("mode", "Mode"), _runbook_address()])
+    made.tooltip(model.DashboardCursorSync.CROSSHAIR).refresh("30s").time("now-15m", "now").timezone("browser")
+    made.variables(
+        [
+            _data_source(),
+            _choice("deployment", "Deployment", "fraud_filter_up", every=".*"),
+            _choice("query", "Query", 'fraud_filter_up{deployment=~"$deployment"}', every=".*"),
+            _choice("mode", "Mode", 'fraud_filter_up{deployment=~"$deployment"}', every=".*"),
+            # "All" are those that are listed: what others have on the same Prometheus is not among them.
+            _choice("job", "Job", 'up{deployment!="", deployment=~"$deployment"}'),
+            _choice("instance", "Instance", 'up{deployment!="", deployment=~"$deployment", job=~"$job"}'),
+            _runbook_address(),
+        ]
+    )
     known = f"count by (mode, query) (fraud_filter_up{{{CHOSEN}}}"
     made.annotation(_Mark("Mode", "{{query}} begins in {{mode}} mode", "blue", f"{known}) unless {known} offset 15s)"))
     again = f"fraud_filter_up{{{CHOSEN}}} == 1 and min_over_time(fraud_filter_up[15s]) == 0"
@@ -238,11 +252,13 @@ def _data_source() -> dashboard.DatasourceVariable:
     return variable.current(model.VariableOption(None, "Prometheus", "prometheus"))
 
 
-def _choice(label: str, text: str) -> dashboard.QueryVariable:
-    asked = f"label_values(fraud_filter_up, {label})"
+def _choice(label: str, text: str, series: str, every: str = "") -> dashboard.QueryVariable:
+    """Values of the label in these series; `every` is what "All" asks for, without it all that are listed."""
+    asked = f"label_values({series}, {label})"
     variable = dashboard.QueryVariable(label).label(text).datasource(SOURCE).query({"query": asked, "refId": label})
     variable.refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(model.VariableSort.ALPHABETICAL_ASC)
-    return variable.multi(True).include_all(True).all_value(".*").current(model.VariableOption(None, "All", "$__all"))
+    variable.multi(True).include_all(True).current(model.VariableOption(None, "All", "$__all"))
+    return variable.all_value(every) if every else variable
 
 
 def _mappings(words: Words) -> list[model.ValueMapping]:

@@ -29,7 +29,7 @@ export function stepOf(range) {
 export function filledIn(expr, range, step) {
   const rate = Math.max(step + SCRAPE_S, 4 * SCRAPE_S);
   const own = { __rate_interval: `${rate}s`, __range: `${range.to - range.from}s`, __interval: `${step}s` };
-  const names = { ...own, mode: '.*', query: '.*' };
+  const names = { ...own, deployment: '.*', mode: '.*', query: '.*', job: '.*', instance: '.*' };
   return expr.replace(/\$\{?(\w+)\}?/g, (text, name) => names[/** @type {keyof typeof names} */ (name)] ?? text);
 }
 

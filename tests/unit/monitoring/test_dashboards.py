@@ -111,7 +111,7 @@ def test_there_are_three_and_each_is_one_of_a_kind() -> None:
 def test_they_choose_query_and_mode_and_mark_switches_restarts_and_rules(path: Path) -> None:
     board = load(path)
     names = {variable["name"] for variable in board["templating"]["list"]}
-    assert names == {"datasource", "query", "mode", "runbook"}
+    assert names == {"datasource", "deployment", "query", "mode", "job", "instance", "runbook"}
     (source,) = (variable for variable in board["templating"]["list"] if variable["name"] == "datasource")
     assert source["current"]["value"] == SOURCES["datasources"][0]["uid"]
     assert [mark["name"] for mark in board["annotations"]["list"]] == ["Mode", "Restart", "Rules"]
@@ -136,8 +136,11 @@ def test_every_panel_says_what_it_shows_and_links_to_the_runbook(path: Path) -> 
         assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
         for target in panel["targets"]:
             assert target["legendFormat"], panel["title"]
-            if path.stem == "fraud-filter" and asked(target["expr"]):
-                assert 'mode=~"$mode", query=~"$query"' in target["expr"], panel["title"]
+            assert 'deployment=~"$deployment"' in target["expr"], panel["title"]
+            if path.stem == "fraud-filter" and "_certificate_" not in target["expr"]:
+                assert "ALERTS" in target["expr"] or 'mode=~"$mode", query=~"$query"' in target["expr"], panel["title"]
+            if path.stem == "fraud-filter-infrastructure":
+                assert 'job=~"$job", instance=~"$instance"' in target["expr"], panel["title"]
 
 
 @each_dashboard
@@ -295,15 +298,15 @@ def test_only_a_filter_that_decides_is_green() -> None:
     numbers = dict(re.findall(r'state="([\w-]+)"\} \* (\d)', target["expr"]))
     assert set(numbers) == set(get_args(State))
     assert {state: shown[number][1] for state, number in numbers.items()} == {
-        "warming-up": "yellow",
-        "standby": "yellow",
+        "warming-up": "purple",
+        "standby": "blue",
         "starting": "yellow",
         "running": "green",
-        "waiting-for-slots": "red",
+        "waiting-for-slots": "orange",
         "backing-off": "red",
-        "stopping": "yellow",
+        "stopping": "#6e6e6e",
     }
-    assert shown["0"] == ("no filter", "red")
+    assert shown["0"] == ("no filter", "dark-red")
 
 
 @pytest.mark.parametrize("title", ["Filter", "Query", "Broker", "Scrape targets"])
@@ -350,10 +353,11 @@ def test_the_objective_is_what_the_probe_tells_everywhere() -> None:
 
 
 def test_a_fetch_that_waits_does_not_hide_the_time_of_a_produce() -> None:
+    targets = 'deployment=~"$deployment", job=~"$job", instance=~"$instance"'
     asked_for = {title: panel_of(title)["targets"][0]["expr"] for title in ("Time of a Produce", "Time of a Fetch")}
     assert asked_for == {
-        "Time of a Produce": 'kafka_network_requestmetrics_totaltimems{request="Produce"}',
-        "Time of a Fetch": 'kafka_network_requestmetrics_totaltimems{request="FetchConsumer"}',
+        "Time of a Produce": 'kafka_network_requestmetrics_totaltimems{request="Produce", ' + targets + "}",
+        "Time of a Fetch": 'kafka_network_requestmetrics_totaltimems{request="FetchConsumer", ' + targets + "}",
     }
 
 

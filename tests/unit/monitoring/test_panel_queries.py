@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -22,7 +23,7 @@ LABELS = 'job="fraud-filter", instance="f", mode="continuous", query="q"'
 def asked(title: str) -> str:
     """The query of a panel, as Grafana sends it when all is chosen."""
     (panel,) = [panel for panel in PANELS if panel["title"] == title]
-    return str(panel["targets"][0]["expr"]).replace("$mode", ".*").replace("$query", ".*")
+    return re.sub(r"\$(?:deployment|mode|query|job|instance)\b", ".*", panel["targets"][0]["expr"])
 
 
 def holds(promtool: str, directory: Path, series: dict[str, str], title: str, answers: list[dict[str, object]]) -> None:
