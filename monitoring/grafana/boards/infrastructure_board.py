@@ -118,6 +118,7 @@ _JAVA: Content = (
         "Of the broker, the Spark master, the workers and the driver. A saw-tooth is normal; a rising floor is a leak.",
         "memory-and-collections",
         ask(f'jvm_memory_used_bytes{{area="heap", {TARGETS}}}', "{{job}} {{instance}}"),
+        ask(f'jvm_memory_max_bytes{{area="heap", {TARGETS}}} > 0', "limit of {{job}} {{instance}}"),
         unit="bytes",
         many=True,
     ),
