@@ -27,9 +27,12 @@ VARIABLES = {
     "$__range": "15m",
 }
 
+#: The one advice of promtool that is not taken: boards and alerts for Strimzi's and kafka-mixin's names expect this.
+QUANTILES = 'kafka_network_requestmetrics_totaltimems non-summary metrics should not have "quantile" label'
 #: Panels that are rightly empty when all is well, in every mode.
 EMPTY = {
     "Alerts that fire": "no alert fires",
+    "Certificates": "this stack has none",
     **dict.fromkeys(
         (
             "Rows in the state",
@@ -197,4 +200,6 @@ def test_every_target_s_metrics_keep_to_the_conventions(stack: Deployed) -> None
             check=False,
             timeout=60,
         )
-        assert (target["labels"]["job"], checked.returncode, checked.stdout) == (target["labels"]["job"], 0, b"")
+        said = [line for line in checked.stdout.decode().splitlines() if line != QUANTILES]
+        assert (target["labels"]["job"], said) == (target["labels"]["job"], [])
+        assert checked.returncode == (0 if not checked.stdout else 3)  # promtool's code for what it only advises
