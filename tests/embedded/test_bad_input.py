@@ -41,7 +41,7 @@ class _Away(Broker):
 def _refused(stage: Stage, *words: str, **settings: str) -> str:
     inherited = {name: os.environ[name] for name in ("PATH", "JAVA_HOME", "FRAUD_ENV_FILE")}
     answer = subprocess.run(
-        [sys.executable, "-m", "fraud_filter", *words], capture_output=True, text=True, timeout=60, check=False,
+        [sys.executable, "-m", "fraud_filter", *words], capture_output=True, text=True, timeout=200, check=False,
         env={**inherited, **stage.environment(**settings)},
     )  # fmt: skip
     assert answer.returncode == 2, answer.stderr
