@@ -15,6 +15,7 @@ from fraud_filter.config import ModeName
 from fraud_filter.metrics.catalogue import (
     CATALOGUE,
     CERTIFICATE_EXPIRY,
+    HELD_SINCE,
     MODEL,
     VELOCITY_COMMIT,
     VELOCITY_DISK,
@@ -131,8 +132,16 @@ def require_all_is_served(page: Page, mode: ModeName, places: Places, program: C
     wait_until(lambda: bool(page.values("fraud_filter_executor_peak_memory_bytes")), "an executor's heartbeat", program)
     entries = [entry for entry in CATALOGUE if entry.program == "filter" and mode in entry.modes]
     expected = {entry.name: (entry.type, tuple(sorted(entry.labels))) for entry in entries}
-    for absent in (CERTIFICATE_EXPIRY, MODEL, VELOCITY_KEYS, VELOCITY_MEMORY, VELOCITY_DISK, VELOCITY_COMMIT):
-        expected.pop(absent.name, None)  # neither certificates nor a model nor features
+    for absent in (
+        CERTIFICATE_EXPIRY,
+        HELD_SINCE,
+        MODEL,
+        VELOCITY_KEYS,
+        VELOCITY_MEMORY,
+        VELOCITY_DISK,
+        VELOCITY_COMMIT,
+    ):
+        expected.pop(absent.name, None)  # no certificates, nothing that a transaction holds, no model, no features
     of_filter = {name: series for name, series in page.shape().items() if name.startswith("fraud_filter_")}
     assert {name: series for name, series in of_filter.items() if not name.endswith("_created")} == expected
     assert page.values("fraud_filter_latest_offset") == ends(places)

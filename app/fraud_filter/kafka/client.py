@@ -132,8 +132,13 @@ def describe_login(settings: Settings) -> str:
     """What to add where no broker answered: a client can't tell a refused login from that."""
     if settings.kafka_security_protocol == "PLAINTEXT":
         return ""
+    return f" (a refused login looks the same: {describe_user(settings)})"
+
+
+def describe_user(settings: Settings) -> str:
+    """The security protocol, and with a login the user."""
     who = f" as user {settings.kafka_sasl_username!r}" if _uses_sasl(settings) else ""
-    return f" (a refused login looks the same: {settings.kafka_security_protocol}{who})"
+    return f"{settings.kafka_security_protocol}{who}"
 
 
 def read_password(file: Path) -> str:

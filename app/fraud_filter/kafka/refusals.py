@@ -6,7 +6,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from fraud_filter.config import Settings, named, refused
 from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.kafka.client import describe_login
+from fraud_filter.kafka.client import describe_login, describe_user
 from fraud_filter.kafka.diagnosis import diagnose
 
 
@@ -24,8 +24,13 @@ def no_broker(settings: Settings, error: Exception) -> NoBrokerError:
     return NoBrokerError(
         f"{named('kafka_bootstrap_servers')}: no Kafka broker could be used at "
         f"{settings.kafka_bootstrap_servers!r} within {settings.kafka_timeout_s:g} s: {reason}"
-        + ("" if found else describe_login(settings))
+        + (_login(found, settings) if found else describe_login(settings))
     )
+
+
+def _login(reason: str, settings: Settings) -> str:
+    """Who was refused, where the reason is a login."""
+    return f" ({describe_user(settings)})" if "authentication" in reason.lower() else ""
 
 
 def unread_offsets(settings: Settings, topic: str, error: KafkaException) -> FraudFilterError:
