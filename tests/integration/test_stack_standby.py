@@ -24,6 +24,7 @@ from waiting import wait_until
 
 #: Of its own: it has other services, and other containers, than the tests' stack. `.ci/run` knows the name.
 PROJECT = "fraud-filter-test-standby"
+PLAIN_PROJECT = "fraud-filter-test-plain"
 _BOTH = {FILTER, STANDBY}
 #: One for each of the two partitions of the input, and of the state of the rules with velocity, which the stack runs.
 SLOTS = 4
@@ -40,9 +41,9 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
 
 @pytest.fixture
 def plain_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    """Without velocity, whose state keeps a filter in its mode."""
+    """Without velocity, whose state keeps a filter in its mode; the other pair is still up."""
     env = tmp_path_factory.mktemp("plain") / ".env"
-    changes = {"COMPOSE_PROJECT_NAME": PROJECT, "COMPOSE_PROFILES": "", "FRAUD_REAL_TIME_DURATION": "10 seconds"}
+    changes = {"COMPOSE_PROJECT_NAME": PLAIN_PROJECT, "COMPOSE_PROFILES": "", "FRAUD_REAL_TIME_DURATION": "10 seconds"}
     yield from _up(Deployed(make_env(env, FRAUD_MODE="real-time", GENERATOR_RATE="50", **changes)))
 
 
