@@ -25,6 +25,11 @@ def stop(program: Child) -> None:
     assert events(program, "stopped")
 
 
+def _newest(program: Child, *kinds: str) -> str:
+    """The last event that is one of these."""
+    return [line for line in program.tail(5000) if any(f"event={kind} " in line for kind in kinds)][-1]
+
+
 def test_a_stop_under_load_is_silent_at_an_epoch_s_end(stage: Stage) -> None:
     """That of each mode as it is shipped, at rest and under load, is looked at in `test_modes_run`."""
     with (
@@ -60,6 +65,8 @@ def test_a_task_that_fails_is_told_and_the_stop_after_it_is_silent(stage: Stage,
         assert "\tat " in told
         ends = {number: end - 1 for number, end in decisions.ends().items()}
         wait_until(lambda: decisions.fresh(ends), "all are decided", program)
+        # What failed twice at one place is searched for before the query runs again, and the search decides, too.
+        wait_until(lambda: "event=started " in _newest(program, "started", "restarting"), "it runs", program)
         stop(program)
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
-
-import psutil
 
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.java.runtime import find_java
@@ -14,46 +19,73 @@ if TYPE_CHECKING:
     from pyspark import SparkConf
 
 _LOOK_S = 0.05
+#: By these PySpark finds a Java that runs already (`pyspark.java_gateway`).
+_PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 
 
-def launch(conf: SparkConf, keep_open: int | None = None) -> Any:
+class LaunchStoppedError(FraudFilterError):
+    """Somebody wished to stop before Java had started."""
+
+
+def launch(conf: SparkConf, keep_open: int | None = None, stop_requested: Callable[[], bool] = lambda: False) -> Any:
     """Starts it; its gateway (py4j) is returned, whose `proc` is the process.
 
-    A Java that runs ends at the end of its input, that is, with us. One that starts is killed when Ctrl-C comes:
-    PySpark then removes the directory in which Java tells its port, and Java would fail there and live on.
+    PySpark starts it by a fork that runs Python in the child, which crashes now and then where other threads hold
+    Kafka clients; and of a start that is interrupted it loses the process. So it is started here.
 
     Args:
         keep_open: a file descriptor that the process is to hold, too.
+        stop_requested: asked again and again while Java starts, which takes seconds; it is killed when this is true.
 
     Raises:
+        LaunchStoppedError: so it was.
         FraudFilterError: it does not start.
     """
-    from pyspark.errors import PySparkRuntimeError
+    with TemporaryDirectory() as directory, ThreadPoolExecutor(1, "java-start") as aside:
+        told = Path(directory) / "connection"
+        # An interrupt in the main thread does not lose the process.
+        starting = aside.submit(_start, conf, told, keep_open)
+        try:
+            process = starting.result()
+            while not told.exists():
+                if process.poll() is not None:
+                    raise FraudFilterError(_why(conf))
+                if stop_requested():
+                    raise LaunchStoppedError("stopped while Java starts")
+                time.sleep(_LOOK_S)
+            gateway = _join(told.read_bytes())
+        except BaseException:
+            with suppress(OSError):
+                process = starting.result()
+                process.kill()
+                process.wait()
+            raise
+    gateway.proc = process
+    return gateway
+
+
+def _start(conf: SparkConf, told: Path, keep_open: int | None) -> subprocess.Popen[bytes]:
+    """Java ends at the end of its input, that is, with us. It writes to the file `told` where it listens."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    options = [word for name, value in conf.getAll() for word in ("--conf", f"{name}={value}")]
+    # A session of its own: a signal to our process group must reach Java through us, after the query's stop.
+    return subprocess.Popen(
+        [f"{_find_spark_home()}/bin/spark-submit", *options, "pyspark-shell"],
+        env={**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)},
+        stdin=subprocess.PIPE, start_new_session=True, pass_fds=() if keep_open is None else (keep_open,),
+    )  # fmt: skip
+
+
+def _join(told: bytes) -> Any:
+    """The gateway of a Java that listens at `told`: its port and its secret, each as Java's `DataOutputStream` does."""
     from pyspark.java_gateway import launch_gateway
 
-    # A session of its own: a signal to our process group must reach Java through us, after the query's stop.
-    how = {"start_new_session": True, "pass_fds": () if keep_open is None else (keep_open,)}
-    before = set(psutil.Process().children())
-    with ThreadPoolExecutor(1, "java-start") as aside:  # an exception in the main thread does not lose the process
-        starting = aside.submit(launch_gateway, conf, how)
-        try:
-            return starting.result()
-        except PySparkRuntimeError:
-            raise FraudFilterError(_why(conf)) from None
-        except BaseException:
-            _end(starting, before)
-            raise
-
-
-def _end(starting: Future[Any], before: set[psutil.Process]) -> None:
-    """Ends what is starting, whatever stage it has reached."""
-    starting.cancel()
-    while not starting.done():
-        for child in set(psutil.Process().children()) - before:
-            child.kill()
-        wait([starting], _LOOK_S)
-    if not starting.cancelled() and starting.exception() is None:
-        starting.result().proc.kill()
+    os.environ[_PORT], os.environ[_SECRET] = str(int.from_bytes(told[:4], "big")), told[8:].decode()
+    try:
+        return launch_gateway()  # type: ignore[no-untyped-call]
+    finally:
+        del os.environ[_PORT], os.environ[_SECRET]
 
 
 def _why(conf: SparkConf) -> str:

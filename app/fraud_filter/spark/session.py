@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,9 @@ _RULES_CONF = {
     # Otherwise `${env:NAME}` in a rule is what the environment holds, secrets too.
     "spark.sql.variable.substitute": "false",
 }
+#: Spark opens a session, which it then stops, though no master has given the application an id: its own begins so.
+_NO_ID = "spark-application-"
+_NOT_TAKEN = "gives no session: no master took the application; is spark.authenticate.secret the master's?"
 #: The most cores that an application gets of a standalone cluster.
 CORES = "spark.cores.max"
 _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer."
@@ -110,13 +113,20 @@ def start(settings: Settings, mode: Mode | None = None) -> SparkSession:
     return connect(launch(settings, mode), settings)
 
 
-def launch(settings: Settings, mode: Mode | None = None, keep_open: int | None = None) -> Any:
+def launch(
+    settings: Settings,
+    mode: Mode | None = None,
+    keep_open: int | None = None,
+    stop_requested: Callable[[], bool] = lambda: False,
+) -> Any:
     """Starts Spark's Java process; its gateway (py4j) is returned, whose `proc` is the process.
 
     Args:
         keep_open: a file descriptor that the process is to hold, too.
+        stop_requested: Java is killed at its start when this becomes true.
 
     Raises:
+        LaunchStoppedError: so it was.
         UsageError: no Spark can be at `settings.spark_master`, or none answers there.
         FraudFilterError: it does not start.
     """
@@ -130,7 +140,7 @@ def launch(settings: Settings, mode: Mode | None = None, keep_open: int | None =
     # These become arguments of the Java process, which everyone on the machine can read.
     secret = settings.secret_spark_conf()
     conf.setAll([(name, value) for name, value in _conf(settings, mode).items() if name not in secret])
-    return gateway.launch(conf, keep_open)
+    return gateway.launch(conf, keep_open, stop_requested)
 
 
 def connect(java: Any, settings: Settings, cores: int = 0) -> SparkSession:
@@ -153,7 +163,7 @@ def connect(java: Any, settings: Settings, cores: int = 0) -> SparkSession:
     with ThreadPoolExecutor(1) as aside:
         starting = aside.submit(lambda: SparkSession(SparkContext(conf=conf, gateway=java)))
         try:
-            return starting.result()
+            spark = starting.result()
         except Exception as error:
             reason = _java_reason(error)
             java.shutdown()
@@ -163,6 +173,10 @@ def connect(java: Any, settings: Settings, cores: int = 0) -> SparkSession:
         except BaseException:  # Ctrl-C: the call that waits for Java ends with it
             java.proc.kill()
             raise
+    if settings.spark_master.startswith("spark://") and spark.sparkContext.applicationId.startswith(_NO_ID):
+        java.shutdown()
+        raise refused("spark_master", settings.spark_master, _NOT_TAKEN, "see the master's log")
+    return spark
 
 
 def _check_master(settings: Settings) -> None:

@@ -13,6 +13,7 @@ from fraud_filter.checkpoint.active import write_active
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.java.gateway import LaunchStoppedError
 from fraud_filter.kafka.refusals import NoBrokerError
 from fraud_filter.lock.lock import Lock
 from fraud_filter.monitor.monitor import Monitor, Place
@@ -82,6 +83,8 @@ class Attempt:
         inputs = self.inputs if self.first else self._recount()
         self._renew_lock()
         java = self._launch(inputs)
+        if not java:
+            return
         spark = None
         seconds = _END_FAILED_S
         try:
@@ -169,9 +172,13 @@ class Attempt:
         except CheckpointError as error:
             raise RestartableError("checkpoint-away", str(error)) from None
 
-    def _launch(self, inputs: preflight.Inputs) -> Java:
+    def _launch(self, inputs: preflight.Inputs) -> Java | None:
+        """Java, or None when somebody wished to stop before it had started."""
+        requested = self.stop.event.is_set
         try:
-            return Java(session.launch(self.settings, inputs.mode, self.lock.descriptor))
+            return Java(session.launch(self.settings, inputs.mode, self.lock.descriptor, requested))
+        except LaunchStoppedError:
+            return None
         except FraudFilterError as error:
             if self.first:
                 raise

@@ -55,3 +55,8 @@ def test_offsets_that_the_topic_does_not_have_are_refused() -> None:
         UsageError, match=r"partition 0 has offsets 0 to 8, not 9; partition 1 has offsets 3 to 5, not 2"
     ):
         require_there(settings, {0: 9, 1: 2}, bounds)
+
+
+def test_a_word_is_always_there() -> None:
+    """The topic's end was read after its bounds, and payments came in between."""
+    require_there(load({"starting_offsets": "latest"}), {0: 9, 1: 6}, {0: (0, 8), 1: (3, 5)})

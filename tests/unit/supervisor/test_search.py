@@ -36,3 +36,10 @@ def test_progress_and_other_reasons_begin_none(search: Search) -> None:
     assert not search.start_at({0: 2})
     _ends(search, "query-failed")
     assert not search.start_at({0: 2})
+
+
+def test_what_ended_before_it_read_begins_none(search: Search) -> None:
+    """A Java that does not start says nothing of the records."""
+    search.start_at({0: 1})
+    _ends(search, "query-failed", "java-gone", "java-gone")
+    assert not search.start_at({0: 1})

@@ -48,7 +48,7 @@ class Search:
         self._at: Offsets | None = None
         self._ends = 0
         self._narrowing: Narrowing | None = None
-        self._trying = self._advanced = False
+        self._trying = self._advanced = self._reads = False
         #: Partitions of which a try took more memory than there is, or Java died.
         self.heavy: set[int] = set()
 
@@ -56,12 +56,14 @@ class Search:
         """A query is to start at these offsets: whether a search comes before it."""
         if at != self._at:
             self._at, self._ends, self._narrowing, self._trying = dict(at), 0, None, False
+        self._reads = True
         return self._ends >= _ENDS and self.settings.source == "kafka"
 
     def ended(self, error: RestartableError) -> None:
-        """A query, or a search, ended."""
-        if error.reason in _BY_RECORD:
+        """A query, or a search, ended. What ended before it read anything, such as Java at its start, is no sign."""
+        if error.reason in _BY_RECORD and self._reads:
             self._ends += 1
+        self._reads = False
 
     def has_advanced(self) -> bool:
         """Whether the search came forward since this was asked last: a restart is worth its while then."""
