@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,14 +20,26 @@ import psutil
 import pytest
 from py4j.protocol import REFLECTION_COMMAND_NAME
 
-from dying_repairs import Careless, is_startable, open_as, require_completed_after_each_kill
+from dying_repairs import Careless, Dying, Killed, is_startable, open_as, require_completed_after_each_kill
 from exhaustive import exhaustive
 from fraud_filter.checkpoint.entries import BrokenEntryError
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles, GoneError
-from fraud_filter.checkpoint.kept import INPUT, Input, Loss, add_losses, read_input, read_losses, write_input
+from fraud_filter.checkpoint.kept import (
+    INPUT,
+    Input,
+    KeptState,
+    Loss,
+    add_losses,
+    read_input,
+    read_losses,
+    read_state,
+    write_input,
+    write_state,
+)
 from fraud_filter.checkpoint.reading import read_contents
-from fraud_filter.checkpoint.repair import STATE, repair
+from fraud_filter.checkpoint.repair import STATE, finish, repair
 from fraud_filter.checkpoint.report import inspect_checkpoint
+from fraud_filter.checkpoint.startup import change_state, prepare_checkpoint
 from fraud_filter.config import ModeName, load
 from fraud_filter.errors import UsageError
 from fraud_filter.lock.checkpoint_lock import checkpoint_lock
@@ -163,6 +176,53 @@ def test_so_is_one_on_a_store_where_nothing_is_atomic(
 ) -> None:
     """An object store copies and removes file by file, and has no rename; on this one even files are torn."""
     assert require_completed_after_each_kill(spark, str(purged), "micro-batch", then, Careless, step) > 25
+
+
+@pytest.mark.parametrize("kind", [Dying, Careless])
+def test_a_change_of_the_state_that_dies_is_completed_by_the_next_start(
+    purged: Path, spark: Any, kind: type[Dying]
+) -> None:
+    """From a state to none; it ends at the same offsets, whenever it was killed."""
+    location = str(purged)
+    settings = load({"mode": "continuous", "checkpoint": location})
+    former = open_as(CheckpointFiles, spark, location)
+    former.write("state/0/1.delta", b"x")
+    write_state(former, KeptState([["spent"]], 2, 50))
+    write_input(former, Input("payments", "id", {0: 1}))
+    (ends,) = read_contents(former).proven.offsets  # type: ignore[union-attr]
+    for changes in range(300):
+        copy = f"{location}-{changes}"
+        shutil.copytree(purged, copy)
+        dying = open_as(kind, spark, copy)
+        dying.left, died = changes, False
+        try:
+            change_state(dying, settings, None)
+        except Killed:
+            died = True
+        left = open_as(CheckpointFiles, spark, copy)
+        finish(left)
+        if read_state(left):
+            change_state(left, settings, None)
+        prepare_checkpoint(left, settings)
+        contents = read_contents(left)
+        assert not (contents.offsets or contents.commits)
+        assert not contents.stateful
+        assert read_state(left) is None
+        assert read_input(left) == Input("payments", "id", {0: 1}, {int(n): at for n, at in ends["payments"].items()})
+        assert STATE not in left.names()
+        if not died:
+            assert changes > 10
+            return
+    raise AssertionError("the change never came to its end")
+
+
+def test_the_state_of_another_topic_s_query_is_left_alone(purged: Path, spark: Any) -> None:
+    files = open_as(CheckpointFiles, spark, str(purged))
+    settings = load({"input_topic": "others", "mode": "continuous", "checkpoint": str(purged)})
+    before = logs(purged)
+    with pytest.raises(UsageError, match="it is not about the topic 'others'"):
+        change_state(files, settings, None)
+    assert logs(purged) == before
 
 
 def test_a_file_on_a_local_disk_is_replaced_and_never_away(tmp_path: Path, opened: Opener) -> None:

@@ -15,6 +15,7 @@ import pytest
 from kafka.producer.kafka import KafkaProducer
 
 from dying_repairs import open_as
+from fraud_filter.audit.gaps import read_recorded
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
 from fraud_filter.checkpoint.files import CheckpointFiles
@@ -127,10 +128,12 @@ class Run:
         """Waits until each payment is decided: one of the rules matches every valid one."""
         wait_until(lambda: len(self.decided) == self._sent, "all payments are decided", program, 240)
 
-    def audit(self) -> AuditResult:
-        """The audit of all of it."""
-        changes = {"rules": Path(self.settings["rules"]), "velocity_payments": HELD}
-        return audit(self.stage.settings().model_copy(update=changes))
+    def audit(self, *, by_checkpoint: bool = False) -> AuditResult:
+        """The audit of all of it, also by what the checkpoint tells of it."""
+        location = str(self.stage.directory / "checkpoint")
+        changes = {"rules": Path(self.settings["rules"]), "velocity_payments": HELD, "checkpoint": location}
+        settings = self.stage.settings().model_copy(update=changes)
+        return audit(settings, recorded=read_recorded(settings) if by_checkpoint else None)
 
 
 def _place(record: Any) -> tuple[int, int]:
@@ -196,6 +199,33 @@ def test_each_payment_is_decided_once_by_its_own_window_also_after_a_kill(run: R
 
 
 @pytest.mark.timeout(600)
+def test_another_mode_goes_on_without_the_features_and_back_again_with_empty_windows(run: Run) -> None:
+    """As `make switch` does with the rules that ship. The state began twice, and the audit knows where."""
+    for changes in (
+        {"real_time_duration": "5 seconds"},
+        {"mode": "micro-batch"},
+        {"real_time_duration": "1 minute"},  # nothing is committed when it is killed
+        {"real_time_duration": "5 seconds"},
+    ):
+        program = run.start(**changes, features_unsupported="skip")
+        try:
+            run.pay(5)
+            run.await_all(program)
+            if "minute" in str(changes):
+                os.kill(program.pid or 0, signal.SIGKILL)
+        finally:
+            program.stop()
+    told = "\n".join(program.tail(500))
+    assert "event=state_begins_empty" not in told, "a restart goes on with its state"
+    result = run.audit(by_checkpoint=True)
+    assert result.ok, result
+    assert result.features
+    assert (result.lost, result.unexpected, result.features.differing) == (0, 0, 0)
+    assert len(result.versions) == 2
+    assert result.features.decisions > result.payments / 3
+
+
+@pytest.mark.timeout(600)
 def test_late_payments_count_at_their_own_time_and_none_is_dropped(run: Run) -> None:
     """Windows of a second: without `late` the watermark, 5 seconds back, would drop what is a minute late."""
     run.set_rules(BY_OWN_TIME)
@@ -239,8 +269,10 @@ def _refuses_other_features(run: Run, spark: Any) -> None:
     told = "\n".join(refused.tail())
     assert "velocity_payments is 9 and was 8" in told
     assert "give a new location and starting_offsets" in told
+    without = run.stage.directory / "without.yml"
+    without.write_text("rules:\n  - {name: each, when: amount > 0}\n")
     location = str(run.stage.directory / "checkpoint")
-    changes = {"mode": "micro-batch", "features_unsupported": "skip", "checkpoint": location}
-    settings = run.stage.settings().model_copy(update=changes | {"rules": Path(run.settings["rules"])})
+    changes = {"mode": "real-time", "features_unsupported": "skip", "checkpoint": location, "rules": without}
+    settings = run.stage.settings().model_copy(update=changes)
     with pytest.raises(UsageError, match=r"holds the state of features.* give a new location and starting_offsets"):
         settle_state(open_as(CheckpointFiles, spark, location), check_inputs(settings), settings, only_check=True)

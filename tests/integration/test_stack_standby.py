@@ -24,7 +24,6 @@ from waiting import wait_until
 
 #: Of its own: it has other services, and other containers, than the tests' stack. `.ci/run` knows the name.
 PROJECT = "fraud-filter-test-standby"
-PLAIN_PROJECT = "fraud-filter-test-plain"
 _BOTH = {FILTER, STANDBY}
 #: One for each of the two partitions of the input, and of the state of the rules with velocity, which the stack runs.
 SLOTS = 4
@@ -35,15 +34,6 @@ _START_S = 300
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     env = tmp_path_factory.mktemp("standby") / ".env"
     changes = {"COMPOSE_PROJECT_NAME": PROJECT, "COMPOSE_PROFILES": "", "FRAUD_REAL_TIME_DURATION": "10 seconds"}
-    changes["FRAUD_RULES"] = "app/rules-velocity.yml"
-    yield from _up(Deployed(make_env(env, FRAUD_MODE="real-time", GENERATOR_RATE="50", **changes)))
-
-
-@pytest.fixture
-def plain_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    """Without velocity, whose state keeps a filter in its mode; the other pair is still up."""
-    env = tmp_path_factory.mktemp("plain") / ".env"
-    changes = {"COMPOSE_PROJECT_NAME": PLAIN_PROJECT, "COMPOSE_PROFILES": "", "FRAUD_REAL_TIME_DURATION": "10 seconds"}
     yield from _up(Deployed(make_env(env, FRAUD_MODE="real-time", GENERATOR_RATE="50", **changes)))
 
 
@@ -140,18 +130,32 @@ def test_a_killed_executor_of_the_active_filter_loses_nothing(pair: Deployed) ->
     assert outcome.recovery_s is not None
 
 
-def test_a_switch_to_a_mode_without_the_state_is_refused_and_a_rollout_goes_on_with_it(pair: Deployed) -> None:
-    await_standby(pair)
-    refused = pair.call("switch", "micro-batch")
+def test_a_switch_away_and_back_are_handovers_and_the_former_one_waits_in_the_new_mode(pair: Deployed) -> None:
+    """Micro-batches run without the rules that look at what a card did before; back again they decide once more."""
+    former, following = active(pair), await_standby(pair)
+    refused = pair.call("switch", "micro-batch", FRAUD_FEATURES_UNSUPPORTED="refuse")
     assert refused.returncode == 2, refused.stdout
-    assert "the rules have features, whose state real-time mode alone keeps" in refused.stdout
-    assert env_file.read(pair.env)["FRAUD_MODE"] == "real-time"
+    assert "can't compute the features of the rules" in refused.stdout
+    interrupt(pair, "switch")
+    assert (active(pair), await_standby(pair)) == (following, former)
+    both = [state for state in pair.open().states() if state.service in _BOTH]
+    assert all("FRAUD_MODE=micro-batch" in state.container.attrs["Config"]["Env"] for state in both)
+    logs = {state.service: state.container.logs().decode() for state in both}
+    assert "event=asking_for_handover at=commit" in logs[following]
+    assert "event=state_dropped" in logs[following]
+    back = pair.call("switch", "real-time", "--timeout", "400")
+    assert back.returncode == 0, back.stdout
+
+
+def test_a_rollout_goes_on_with_the_state(pair: Deployed) -> None:
+    await_standby(pair)
     env_file.change(pair.env, "FRAUD_LINGER_MS", "1")
     rolled = pair.call("rollout")
     assert rolled.returncode == 0, rolled.stdout
     active_one = active(pair)
     (state,) = [state for state in pair.open().states() if state.service == active_one]
     assert "FRAUD_LINGER_MS=1" in state.container.attrs["Config"]["Env"]
+    assert "event=state_begins_empty" not in state.container.logs().decode()
 
 
 def test_a_rollout_of_nothing_new_changes_nothing_and_one_that_is_refused_leaves_the_active_one(pair: Deployed) -> None:
@@ -196,15 +200,3 @@ def test_without_a_standby_the_other_goes_on_alone(pair: Deployed) -> None:
     assert up.returncode == 0, up.stdout
     assert {state.service for state in pair.open().states()} & {STANDBY, "standby-worker"} == set()
     assert active(pair) == FILTER
-
-
-@pytest.mark.exhaustive
-def test_a_switch_is_a_handover_and_the_former_one_waits_in_the_new_mode(plain_pair: Deployed) -> None:
-    pair = plain_pair
-    former, following = active(pair), await_standby(pair)
-    interrupt(pair, "switch")
-    assert (active(pair), await_standby(pair)) == (following, former)
-    both = [state for state in pair.open().states() if state.service in _BOTH]
-    assert all("FRAUD_MODE=micro-batch" in state.container.attrs["Config"]["Env"] for state in both)
-    logs = {state.service: state.container.logs().decode() for state in both}
-    assert "event=asking_for_handover at=commit" in logs[following]

@@ -77,7 +77,7 @@ def recorded_in(files: CheckpointFiles, settings: Settings, topic_id: str) -> Re
     # Rules that come back are the same document.
     names = {one.version for one in versions}
     rulings = {version: _ruling(read_document(files, version), version, settings) for version in names}
-    return Recorded(losses, newest.end if newest else kept.begin, kept.begin, versions, rulings)
+    return Recorded(losses, newest.end if newest else kept.first, kept.begin, versions, rulings)
 
 
 def _ruling(document: object, version: str, settings: Settings) -> Ruling:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from fraud_filter.audit.gaps import Recorded
+from fraud_filter.checkpoint.versions import Began
 from fraud_filter.model.saved import SavedModel
 from fraud_filter.oracle import Judge, Oracle, Place
 from fraud_filter.query.source_headers import Source
@@ -77,9 +78,21 @@ class Rulings:
         kind = ruling.schema, features, ruling.velocity_payments, ruling.rules.model_version
         if kind not in self._oracles:
             self._oracles[kind] = Oracle(
-                ruling.schema, ruling.rules, ruling.velocity_payments, self._model_of(ruling.rules)
+                ruling.schema, ruling.rules, ruling.velocity_payments, self._model_of(ruling.rules), self._empty_at()
             )
         return self._oracles[kind]
+
+    def _empty_at(self) -> dict[int, list[int]]:
+        """Where the features' state began empty, by partition: after rules that have none."""
+        found: dict[int, list[int]] = {}
+        for before, one in pairwise(self._began):
+            if self._has_features(one) and not self._has_features(before):
+                for partition, offset in one.begin.items():
+                    found.setdefault(partition, []).append(offset)
+        return found
+
+    def _has_features(self, one: Began) -> bool:
+        return bool(self.all[self._numbers[one.version]].rules.features)
 
     def readers(self, numbers: Iterable[int]) -> list[Oracle]:
         """The oracles of these rules, and all that remember what they read."""

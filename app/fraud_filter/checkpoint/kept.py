@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from fraud_filter.checkpoint.entries import BrokenEntryError
@@ -25,11 +25,27 @@ class Input:
     """The topic that the checkpoint's offsets belong to, and where the query began at first, by partition.
 
     `topic_id` is "" where the brokers give none; `begin` is empty where something was committed before it was kept.
+    `restart`: where its logs began again, after the state was dropped or begun; empty where they never did.
     """
 
     topic: str
     topic_id: str
     begin: dict[int, int]
+    restart: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def first(self) -> dict[int, int]:
+        """Where the query goes on while nothing is committed."""
+        return self.restart or self.begin
+
+    def moved(self, at: dict[int, int]) -> Input:
+        """The same with another place to go on while nothing is committed."""
+        return replace(self, restart=at) if self.restart else replace(self, begin=at)
+
+    @property
+    def content(self) -> bytes:
+        """The file's bytes."""
+        return json.dumps(vars(self)).encode()
 
 
 @dataclass(frozen=True)
@@ -52,8 +68,11 @@ def read_input(files: CheckpointFiles) -> Input | None:
     """
 
     def parse(found: Any) -> Input:
-        begin = {int(number): int(offset) for number, offset in found["begin"].items()}
-        return Input(str(found["topic"]), str(found["topic_id"]), begin)
+        begin, restart = (
+            {int(number): int(offset) for number, offset in offsets.items()}
+            for offsets in (found["begin"], found.get("restart", {}))
+        )
+        return Input(str(found["topic"]), str(found["topic_id"]), begin, restart)
 
     return read_kept(files, INPUT, parse, None)
 
@@ -64,7 +83,7 @@ def write_input(files: CheckpointFiles, kept: Input) -> None:
     Raises:
         CheckpointError: the file system refuses.
     """
-    files.write(INPUT, json.dumps(vars(kept)).encode())
+    files.write(INPUT, kept.content)
 
 
 def read_losses(files: CheckpointFiles) -> list[Loss]:
@@ -113,6 +132,11 @@ class KeptState:
     partitions: int
     payments: int
 
+    @property
+    def content(self) -> bytes:
+        """The file's bytes."""
+        return json.dumps(vars(self)).encode()
+
 
 def read_state(files: CheckpointFiles) -> KeptState | None:
     """What is kept about the state; None where the query has none.
@@ -131,7 +155,7 @@ def write_state(files: CheckpointFiles, kept: KeptState | None) -> None:
         CheckpointError: the file system refuses.
     """
     if kept:
-        files.write(STATE, json.dumps(vars(kept)).encode())
+        files.write(STATE, kept.content)
     else:
         files.remove(STATE)
 

@@ -20,7 +20,7 @@ AsyncProgressTrackingMicroBatchExecution.validateOffsetLogAndGetPrevOffset, Cont
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fraud_filter.checkpoint.contents import Broken, Contents
@@ -126,6 +126,29 @@ def plan_skip(contents: Contents, mode: ModeName, topic: str, offsets: Mapping[i
         draft.remove(COMMITS, list(contents.commits))
         draft.steps += [Remove("sources")] if contents.initial else []
     return Plan(mode, tuple(draft.steps), tuple(draft.reasons))
+
+
+def plan_restart(
+    contents: Contents, mode: ModeName, topic: str, notes: Callable[[dict[int, int]], list[Step]], why: str
+) -> Plan:
+    """Has the query begin again at batch 0, with empty logs and an empty state or none, where the newest commit ended.
+
+    Args:
+        notes: the steps that keep that place, which is told by partition of the topic; empty where nothing is
+            committed.
+        why: the reason, for the log.
+
+    Raises:
+        UnrepairableError: nothing proves what was committed, or that is of another topic.
+    """
+    proven = contents.proven
+    if contents.committed is not None and proven is None:
+        raise _unknown_place(contents)
+    found = [offsets[topic] for offsets in (proven.offsets if proven else ()) if offsets and topic in offsets]
+    if proven and not found:
+        raise UnrepairableError(f"it is not about the topic {topic!r}")
+    at = {int(number): int(offset) for number, offset in found[0].items()} if found else {}
+    return Plan(mode, (*notes(at), *map(Remove, (OFFSETS, COMMITS, "sources", "state"))), (why,))
 
 
 def _fits_state(step: Step) -> bool:

@@ -23,7 +23,18 @@ from dataclasses import dataclass
 from fraud_filter.checkpoint.contents import Contents
 from fraud_filter.checkpoint.entries import BrokenEntryError
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.plan import COMMITS, GONE, OFFSETS, Plan, Remove, Step, Write, plan_repair, plan_skip
+from fraud_filter.checkpoint.plan import (
+    COMMITS,
+    GONE,
+    OFFSETS,
+    Plan,
+    Remove,
+    Step,
+    Write,
+    plan_repair,
+    plan_restart,
+    plan_skip,
+)
 from fraud_filter.checkpoint.reading import KEPT_ASIDE, read_contents
 from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError
@@ -79,6 +90,26 @@ def skip(
     return _carry_out(files, lambda contents: plan_skip(contents, mode, topic, offsets, why), clock())
 
 
+def restart(
+    files: CheckpointFiles,
+    mode: ModeName,
+    topic: str,
+    notes: Callable[[dict[int, int]], list[Step]],
+    why: str,
+    clock: Callable[[], float] = time.time,
+) -> Repair:
+    """Has a query, which is stopped, begin again where the newest commit ended; arguments as of `plan_restart`.
+
+    Args:
+        clock: seconds since 1970.
+
+    Raises:
+        UnrepairableError: nothing proves what was committed; nothing was changed.
+        FraudFilterError: the file system refuses, or a query runs on the checkpoint.
+    """
+    return _carry_out(files, lambda contents: plan_restart(contents, mode, topic, notes, why), clock())
+
+
 def _carry_out(files: CheckpointFiles, find_plan: Callable[[Contents], Plan], now: float) -> Repair:
     copy, steps = _read_state(files)
     for step in steps:
@@ -99,6 +130,19 @@ def _carry_out(files: CheckpointFiles, find_plan: Callable[[Contents], Plan], no
     if copy:
         _finish(files, copy)
     return Repair(plan, copy)
+
+
+def finish(files: CheckpointFiles) -> None:
+    """Completes a repair that was killed; does nothing where none is under way.
+
+    Raises:
+        FraudFilterError: the file system refuses.
+    """
+    copy, steps = _read_state(files)
+    for step in steps:
+        carry_out(files, step)
+    if copy and steps:
+        _finish(files, copy)
 
 
 def carry_out(files: CheckpointFiles, step: Step) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.plan import COMMITS, GONE, OFFSETS, UnrepairableError
-from fraud_filter.checkpoint.repair import Repair, repair, skip
+from fraud_filter.checkpoint.kept import INPUT, STATE, KeptState, read_input, write_state
+from fraud_filter.checkpoint.plan import COMMITS, GONE, OFFSETS, Remove, Step, UnrepairableError, Write
+from fraud_filter.checkpoint.reading import read_contents
+from fraud_filter.checkpoint.repair import Repair, repair, restart, skip
 from fraud_filter.config import Settings, refused
 
 if TYPE_CHECKING:
@@ -60,6 +63,35 @@ def go_on_at(files: CheckpointFiles, settings: Settings, offsets: Mapping[int, i
         CheckpointError: the file system refuses.
     """
     _tell(skip(files, settings.mode, settings.input_topic, offsets, why), settings)
+
+
+def change_state(files: CheckpointFiles, settings: Settings, wanted: KeptState | None) -> None:
+    """Has the query go on where the newest commit ended with an empty state, or without one.
+
+    Where nothing ran yet it only notes the state. A repair that was killed has been finished before.
+
+    Raises:
+        UsageError: nothing proves where to go on from.
+        FraudFilterError: the file system refuses.
+    """
+    contents = read_contents(files)
+    if not (contents.offsets or contents.commits or contents.stateful):
+        write_state(files, wanted)
+        return
+    kept = read_input(files)
+
+    def notes(at: dict[int, int]) -> list[Step]:
+        noted: list[Step] = [Write(STATE, wanted.content) if wanted else Remove(STATE)]
+        return [*noted, Write(INPUT, replace(kept, restart=at).content)] if kept and at else noted
+
+    why = "the state of features begins empty" if wanted else f"{settings.mode} mode keeps no state of features"
+    try:
+        done = restart(files, settings.mode, settings.input_topic, notes, why)
+    except UnrepairableError as error:
+        reason = f"can't be started from in {settings.mode} mode: {error}"
+        raise refused("checkpoint", settings.checkpoint, reason) from None
+    _log.warning("event=%s mode=%s", "state_begins_empty" if wanted else "state_dropped", settings.mode)
+    _tell(done, settings)
 
 
 def _tell(done: Repair, settings: Settings) -> None:

@@ -6,7 +6,8 @@ the loading of the rules file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fraud_filter.model.saved import SavedModel
@@ -79,13 +80,22 @@ class Oracle:
     """
 
     def __init__(
-        self, schema: PaymentSchema, rules: RuleSet, velocity_payments: int = 0, model: SavedModel | None = None
+        self,
+        schema: PaymentSchema,
+        rules: RuleSet,
+        velocity_payments: int = 0,
+        model: SavedModel | None = None,
+        empty_at: Mapping[int, Sequence[int]] | None = None,
     ) -> None:
-        """`velocity_payments` of a key are remembered for features (the setting); `model` is that of the rules."""
+        """`velocity_payments` of a key are remembered for features (the setting); `model` is that of the rules.
+
+        `empty_at`: the offsets at which the filter's state began empty, in their order, by partition.
+        """
         self.reader = PaymentReader(schema)
         self.flagged_reader = PaymentReader(rules.columns(schema))
         self._schema, self._features, self._most = schema, rules.features, velocity_payments
         self._velocity: dict[int, Velocity] = {}
+        self._empty_at = {number: deque(offsets) for number, offsets in (empty_at or {}).items()}
         names = [field.name for field in schema.fields]
         self.key_at = names.index(rules.features[0].per) if rules.features else 0
         self._judge = self.sharing(rules)
@@ -128,7 +138,9 @@ class Oracle:
         if self._features:
             for at, (reading, place) in enumerate(zip(readings, places, strict=True)):
                 if reading.reason is None:
-                    known = self._of(place.partition).see(place.offset, place.timestamp_ms, reading.fields)
+                    known = self._of(place.partition, place.offset).see(
+                        place.offset, place.timestamp_ms, reading.fields
+                    )
                     fields[at], truncated[at] = (*reading.fields, *known.values), known.truncated
         if self._score:
             fields = [(*own, self._score.of(own)) if own else own for own in fields]
@@ -139,7 +151,11 @@ class Oracle:
         for partition in partitions:
             self._velocity.pop(partition, None)
 
-    def _of(self, partition: int) -> Velocity:
+    def _of(self, partition: int, offset: int) -> Velocity:
+        empty_at = self._empty_at.get(partition)
+        while empty_at and empty_at[0] <= offset:
+            empty_at.popleft()
+            self._velocity.pop(partition, None)
         if partition not in self._velocity:
             self._velocity[partition] = Velocity(self._features, self._schema, self._most)
         return self._velocity[partition]

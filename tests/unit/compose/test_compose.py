@@ -213,13 +213,14 @@ def test_the_example_repeats_the_program_s_defaults(monkeypatch: pytest.MonkeyPa
         monkeypatch.delenv(config.env_name(name), raising=False)
     defaults, example = config.load().model_dump(), config.load(env_file=EXAMPLE).model_dump()
     assert {name for name in defaults if defaults[name] != example[name]} <= {
+        "rules",
         "features_unsupported",
     }  # rules with velocity run where the mode can
 
 
 def test_image_and_wheel_have_the_rules_of_the_example() -> None:
     shown = (HOME / ".dockerignore").read_text(encoding="utf-8").splitlines()
-    for rules in (ENV["FRAUD_RULES"], "app/rules-velocity.yml"):
+    for rules in (ENV["FRAUD_RULES"], "app/rules.yml"):
         assert f"!{rules}" in shown
         assert (HOME / rules).is_file()
         assert f'"{rules}"' in (HOME / "app/hatch_build.py").read_text(encoding="utf-8")

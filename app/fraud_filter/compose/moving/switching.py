@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from fraud_filter.compose.checks import check_cores, count_state
+from fraud_filter.compose.checks import check_cores, read_rules
 from fraud_filter.compose.moving import seats
 from fraud_filter.compose.stack import FILTER, Stack
 from fraud_filter.compose.waiting import start
 from fraud_filter.config import load
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.modes import MODES
+from fraud_filter.query.preflight import state_partitions
 
 _MODE = "FRAUD_MODE"
 _LOOK_S = 0.5
@@ -32,22 +33,22 @@ def switch(stack: Stack, mode: str, timeout_s: float, *, now: bool = False) -> t
         The mode that it was in, and the seconds that it took.
 
     Raises:
-        UsageError: the stack does not run, has too few cores for the mode, or one of the two modes alone keeps the
-            state of the features; nothing was changed.
+        UsageError: the stack does not run, has too few cores for the mode, or the mode can't compute the features of
+            the rules, which may not be skipped; nothing was changed.
         FraudFilterError: the filter did not become healthy, or decided nothing, within `timeout_s` seconds.
     """
     running = _running_mode(stack)
     if running == mode:
         return mode, 0.0
     old = running or stack.value(_MODE)
-    state = count_state(stack, load({"mode": mode}, env_file=stack.env))
-    if bool(state) != bool(count_state(stack, load({"mode": old}, env_file=stack.env))):
+    settings = load({"mode": mode}, env_file=stack.env)
+    rules = read_rules(stack, settings)
+    if rules.for_mode(settings).features and MODES[settings.mode].lacks_features:
         raise UsageError(
-            f"{old} mode can't be switched to {mode}: the rules have features, whose state real-time mode alone keeps, "
-            "and a checkpoint has it from its first start or never; take rules without features (FRAUD_RULES) and a "
-            "new FRAUD_CHECKPOINT"
+            f"{old} mode can't be switched to {mode}, which can't compute the features of the rules: set "
+            "FRAUD_FEATURES_UNSUPPORTED=skip to run it without the rules that use them"
         )
-    check_cores(stack.values, mode, state)
+    check_cores(stack.values, mode, state_partitions(rules, settings))
     stack.change(_MODE, mode)
     try:
         return old, roll_out(stack, timeout_s, now=now)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -115,7 +114,7 @@ def go_on_behind(files: CheckpointFiles, settings: Settings, at: Offsets) -> Non
     go_on_at(files, settings, at, "were decided, or set aside, by a search")
     kept = read_input(files)
     if kept and CheckpointReader(files, settings.input_topic).newest() is None:
-        write_input(files, replace(kept, begin=at))
+        write_input(files, kept.moved(at))
 
 
 def _read(settings: Settings, partition: int, offset: int) -> Any | None:

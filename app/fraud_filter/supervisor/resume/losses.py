@@ -85,7 +85,7 @@ def examine(files: CheckpointFiles, settings: Settings) -> Standing:
     if (newest and not newest.end) or (kept and kept.topic != settings.input_topic):
         reason = f"was made by a query over another source than the topic {settings.input_topic!r}"
         raise refused("checkpoint", settings.checkpoint, reason, "give that query's input_topic, or a new location")
-    began = (kept.begin if kept else None) or _first_of_spark(files, settings)
+    began = (kept.first if kept else None) or _first_of_spark(files, settings)
     topic, bounds, ends = _ask(settings)
     at, number = (newest.end, newest.number) if newest else (began, None)
     standing = Standing(topic, bounds, ends, kept, at, number)

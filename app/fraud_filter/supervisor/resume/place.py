@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fraud_filter.checkpoint.files import CheckpointFiles
+from fraud_filter.checkpoint.repair import finish
 from fraud_filter.checkpoint.startup import open_files, prepare_checkpoint
 from fraud_filter.config import Settings
 from fraud_filter.lock.lock import Lock
@@ -30,8 +31,9 @@ def place_query(
     """
     files = open_files(spark, settings)
     lock.hold(files, lambda: stop.requested)
-    prepare_checkpoint(files, settings)
+    finish(files)
     settle_state(files, inputs, settings)
+    prepare_checkpoint(files, settings)
     if settings.source != "kafka":
         return settings, Place("", {}, files)
     return _go_on(files, inputs, settings, monitor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
 from fraud_filter.checkpoint.kept import Input, Loss, add_losses, write_input
@@ -114,9 +114,11 @@ def _passes_by_itself(standing: Standing, settings: Settings) -> bool:
 
 
 def _keep(files: CheckpointFiles, settings: Settings, standing: Standing, at: Offsets) -> None:
-    begin = standing.kept.begin if standing.kept and not standing.recreated else {}
     topic_id = standing.topic.id or (standing.kept.topic_id if standing.kept else "")
-    wanted = Input(settings.input_topic, topic_id, at if standing.number is None else begin)
+    former = Input(settings.input_topic, topic_id, {})
+    if standing.kept and not standing.recreated:
+        former = replace(standing.kept, topic_id=topic_id)
+    wanted = former.moved(at) if standing.number is None else former
     if wanted != standing.kept:
         write_input(files, wanted)
 

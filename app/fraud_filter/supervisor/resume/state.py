@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.checkpoint.kept import KeptState, read_state, write_state
 from fraud_filter.checkpoint.readers import CheckpointReader
+from fraud_filter.checkpoint.startup import change_state
 from fraud_filter.config import Settings, duration_s, refused
 from fraud_filter.kafka.append_time import require_append_time
 from fraud_filter.kafka.offsets import first_since, first_time_ms
+from fraud_filter.modes import MODES
 from fraud_filter.query.preflight import Inputs
 
 _log = logging.getLogger(__name__)
@@ -21,7 +23,8 @@ _log = logging.getLogger(__name__)
 def settle_state(files: CheckpointFiles, inputs: Inputs, settings: Settings, *, only_check: bool = False) -> None:
     """Notes the features in a new checkpoint; does nothing where those of the checkpoint are the same.
 
-    With `only_check` it notes nothing.
+    Where features may be skipped (`features_unsupported`), a mode that computes none drops their state, and one that
+    computes them again begins with empty windows. With `only_check` it notes and changes nothing.
 
     Raises:
         UsageError: the checkpoint has state of other features, or the features need a state that it has not; or the
@@ -35,6 +38,10 @@ def settle_state(files: CheckpointFiles, inputs: Inputs, settings: Settings, *, 
     kept = read_state(files)
     if kept == wanted:
         return
+    if _may_change(kept, wanted, settings):
+        if not only_check:
+            change_state(files, settings, wanted)
+        return
     newest = CheckpointReader(files, settings.input_topic).newest()
     if newest is None:
         if not only_check:
@@ -43,6 +50,13 @@ def settle_state(files: CheckpointFiles, inputs: Inputs, settings: Settings, *, 
     ends = json.dumps({settings.input_topic: {str(number): at for number, at in sorted(newest.end.items())}})
     remedy = f"put back what it was made with, or give a new location and starting_offsets {ends!r}"
     raise refused("checkpoint", settings.checkpoint, _difference(kept, wanted), f"{remedy}: its windows begin empty")
+
+
+def _may_change(kept: KeptState | None, wanted: KeptState | None, settings: Settings) -> bool:
+    """Whether the checkpoint may go on with another state: rules that lost their features may do so by mistake."""
+    if settings.features_unsupported != "skip" or settings.source != "kafka":
+        return False
+    return kept is None or (wanted is None and bool(MODES[settings.mode].lacks_features))
 
 
 def _difference(kept: KeptState | None, wanted: KeptState | None) -> str:
