@@ -122,7 +122,7 @@ def load_schema(path: Path) -> PaymentSchema:
             within another type.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise refused(_SETTING, path, f"can't be read: {error}") from None
     try:

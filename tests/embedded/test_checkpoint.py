@@ -205,8 +205,7 @@ def test_a_change_of_the_state_that_dies_is_completed_by_the_next_start(
             change_state(left, settings, None)
         prepare_checkpoint(left, settings)
         contents = read_contents(left)
-        assert not (contents.offsets or contents.commits)
-        assert not contents.stateful
+        assert (list(contents.offsets), list(contents.commits), contents.stateful) == ([], [], False)
         assert read_state(left) is None
         assert read_input(left) == Input("payments", "id", {0: 1}, {int(n): at for n, at in ends["payments"].items()})
         assert STATE not in left.names()

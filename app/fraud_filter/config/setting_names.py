@@ -58,7 +58,7 @@ def read(file: Path) -> list[str]:
 
 def shortened(text: str) -> str:
     """The beginning of a line, up to where a value may stand: values may be secrets."""
-    word = printable(text.split("=")[0].split(None, 1)[0] if text.split() else "")
+    word = printable((text.split("=")[0].split(None, 1) or ["="])[0])
     return repr(word if len(word) <= _LONGEST else f"{word[:_LONGEST]}…")
 
 

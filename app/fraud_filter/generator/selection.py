@@ -152,7 +152,7 @@ def _read(select: str) -> str:
         return select.strip().rstrip(";")
     path = _SHIPPED / f"{select}.sql" if select in shipped() else Path(select)
     try:
-        return path.read_text(encoding="utf-8").strip().rstrip(";")
+        return path.read_text(encoding="utf-8-sig").strip().rstrip(";")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         advice = f"give a file, a query of the table {TABLE!r}, or {', '.join(shipped())}"

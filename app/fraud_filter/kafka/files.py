@@ -25,7 +25,7 @@ def read_file(file: Path, what: str, content: type[Content]) -> Content:
         UsageError: the file can't be read, or does not hold what it must.
     """
     try:
-        return content.model_validate(parse_yaml(file.read_text(encoding="utf-8")))
+        return content.model_validate(parse_yaml(file.read_text(encoding="utf-8-sig")))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UsageError(f"{what} {file} can't be read: {error}") from None
     except ValidationError as error:

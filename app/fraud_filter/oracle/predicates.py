@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
@@ -11,17 +11,10 @@ import pyarrow as pa
 
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.oracle.fields import FieldReader
-from fraud_filter.oracle.json_reader import java_double
 from fraud_filter.oracle.operands import UntranslatableError
 from fraud_filter.oracle.translate import TABLE, to_duckdb
 from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.schema import PaymentSchema
-
-#: Types whose text form is the same for Spark and Python; ids of a block list are compared as text.
-_LISTED: dict[str, Callable[[Any], str]] = {
-    **dict.fromkeys(("STRING", "TINYINT", "SMALLINT", "INT", "BIGINT"), str),
-    "DOUBLE": java_double,
-}
 
 
 class Predicates:
@@ -57,8 +50,8 @@ class Predicates:
         columns = list(zip(*payments, strict=True))
         found = self._evaluate(columns)
         for rule_at, field_at, ids in self._lists:
-            as_text = _LISTED[self._readers[field_at].field.type]
-            found[:, rule_at] = [value is not None and as_text(value) in ids for value in columns[field_at]]
+            # Whose text is the same for Spark and Python: a text, or an integer.
+            found[:, rule_at] = [value is not None and str(value) in ids for value in columns[field_at]]
         return [self._named(row) for row in found]
 
     def _evaluate(self, columns: list[tuple[Any, ...]]) -> Any:
@@ -87,9 +80,6 @@ class Predicates:
     def _column(self, at: int, rule: Rule, rules: RuleSet, schema: PaymentSchema) -> str:
         if rule.when is None:
             field_at = next(at for at, field in enumerate(schema.fields) if field.name == rule.column)
-            kind = schema.fields[field_at].type
-            if kind not in _LISTED:
-                raise rules.refuse(rule, f"the audit can't compare {rule.column!r} of type {kind} with a block list")
             self._lists.append((at, field_at, frozenset(rule.ids)))
             return f"false AS r{at}"
         try:

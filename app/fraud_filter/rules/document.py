@@ -36,7 +36,7 @@ def read_document(path: Path) -> tuple[dict[str, list[Listed]], str | None]:
         UsageError: the file can't be read, is not YAML, or holds no list of rules.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise refused(_SETTING, path, f"can't be read: {error}") from None
     try:
@@ -93,7 +93,26 @@ def _check_keys(path: Path, document: Any) -> None:
 
 def _list(given: list[Any], node: yaml.SequenceNode | None) -> list[Listed]:
     pairs = zip(given, node.value if node else [], strict=True)
-    return [Listed(each, its, _label(each, number)) for number, (each, its) in enumerate(pairs, start=1)]
+    return [
+        Listed(_with_ids_as_written(each, its), its, _label(each, number))
+        for number, (each, its) in enumerate(pairs, start=1)
+    ]
+
+
+def _with_ids_as_written(given: Any, node: yaml.Node) -> Any:
+    """The entry with the ids of its block list as texts: to YAML `NO` is false, and `00123` is 83."""
+    ids = _value(_value(node, "blocked"), "ids")
+    if isinstance(ids, yaml.SequenceNode):
+        pairs = zip(given["blocked"]["ids"], ids.value, strict=True)
+        texts = [its.value if isinstance(its, yaml.ScalarNode) else each for each, its in pairs]
+        return given | {"blocked": given["blocked"] | {"ids": texts}}
+    return given
+
+
+def _value(node: yaml.Node | None, key: str) -> yaml.Node | None:
+    if not isinstance(node, yaml.MappingNode):
+        return None
+    return next((value for name, value in node.value if isinstance(name, yaml.ScalarNode) and name.value == key), None)
 
 
 def _label(given: Any, number: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fraud_filter.text.nearest import did_you_mean
 
@@ -16,7 +16,7 @@ class Blocked(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     column: str
-    ids: list[Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]] = []
+    ids: list[Annotated[str, Field(min_length=1)]] = []
     file: str | None = None
 
 
@@ -34,6 +34,7 @@ class Entry(BaseModel):
 _WORDS = {
     "missing": "is missing; give it",
     "string_type": "must be a text; put it into quotes",
+    "string_too_short": "must not be empty",
     "string_pattern_mismatch": "must begin with a letter and have at most 64 letters, digits, - and _",
     "list_type": "must be a list, such as [a, b]",
     "model_type": "must be a mapping of keys to values",

@@ -5,6 +5,7 @@ A rule has a name and either a Spark SQL predicate (`when`) or a list of blocked
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -21,6 +22,9 @@ from fraud_filter.rules.syntax import find_flaw, names_of
 from fraud_filter.schema import SCORE, Field, PaymentSchema
 from fraud_filter.text.nearest import did_you_mean
 
+#: An integer as Spark writes it, and the bits of the types that hold one.
+_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
+_INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 #: What a rule looks at: the payment alone, or what its key did before as well, or the model's score.
 Family = Literal["rules", "velocity", "model"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
@@ -220,7 +224,21 @@ def _rule(
         ids = ids or _ids(path, entry.blocked)
     except ValueError as error:
         flaws.append(str(error))
+    flaws += [flaw for field in schema.fields if field.name == column and (flaw := _never_equal(field, ids))]
     return Rule(entry.name, one.line, entry.description, column=column, ids=ids), flaws
+
+
+def _never_equal(field: Field, ids: tuple[str, ...]) -> str:
+    """Why the field is never equal to one of the ids; they are compared as texts, a number in its usual form."""
+    if field.type == "STRING":
+        return ""
+    if field.type not in _INTEGERS:
+        return f"{field.name!r} is a {field.type}; a block list needs a STRING, {', '.join(_INTEGERS)}"
+    most = 2 ** (_INTEGERS[field.type] - 1)
+    for text in ids:
+        if not _INTEGER.fullmatch(text) or not -most <= int(text) < most:
+            return f"{field.name!r} is a {field.type} and never equal to the id {text!r}"
+    return ""
 
 
 def _ids(path: Path, blocked: Blocked) -> tuple[str, ...]:
@@ -229,12 +247,12 @@ def _ids(path: Path, blocked: Blocked) -> tuple[str, ...]:
     file = path.parent / name
     try:
         inside = file.resolve().is_relative_to(path.parent.resolve())
-        text = file.read_text(encoding="utf-8") if inside else ""
+        text = file.read_text(encoding="utf-8-sig") if inside else ""
     except (OSError, ValueError, RuntimeError) as error:  # a zero byte in the name, text that is not UTF-8, a loop
         raise ValueError(f"the block list {file} can't be read: {error}; name a text file beside the rules") from None
     if not inside:
         raise ValueError(f"the block list {name} is not below {path.parent}, where the rules are; put it there")
-    lines = (line.strip() for line in text.splitlines())
+    lines = (line.strip() for line in text.split("\n"))  # an id may hold what `splitlines` takes for a line's end
     ids = tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
     if not ids:
         raise ValueError(f"the block list {file} holds no id; give at least one, one a line")

@@ -55,9 +55,39 @@ def test_a_block_list_file_may_lie_in_a_folder_below(tmp_path: Path) -> None:
     assert rules[0].ids == ("c1",)
 
 
-def test_numbers_are_ids_too(tmp_path: Path) -> None:
-    rules = _load(tmp_path, "rules:\n  - {name: stolen, blocked: {column: card_id, ids: [1, a]}}\n").rules
-    assert rules[0].ids == ("1", "a")
+def test_an_id_is_the_text_as_it_is_written(tmp_path: Path) -> None:
+    """To YAML some of these are a truth value, octal and other numbers, a date, and nothing."""
+    written = ("NO", "00123", "1", "0x1F", "1_000", "12:30:45", "2024-01-01", "~", "1.50", "a", "'007'", '"x y"')
+    rules = _load(
+        tmp_path, f"rules:\n  - {{name: stolen, blocked: {{column: card_id, ids: [{', '.join(written)}]}}}}\n"
+    )
+    assert rules.rules[0].ids == tuple(one.strip("'\"") for one in written)
+
+
+def test_a_byte_order_mark_is_no_part_of_what_is_read(tmp_path: Path) -> None:
+    (tmp_path / "cards.txt").write_bytes(b"\xef\xbb\xbfc1\r\nc\xe2\x80\xa82\r\n")
+    text = "\ufeffrules:\n  - {name: stolen, blocked: {column: card_id, file: cards.txt}}\n"
+    assert _load(tmp_path, text).rules[0].ids == ("c1", "c\u20282")
+
+
+@pytest.mark.parametrize(
+    ("column", "ids", "reason"),
+    [
+        ("count", "[1, 02]", "'count' is a BIGINT and never equal to the id '02'"),
+        ("count", "[9223372036854775807, 9223372036854775808]", "never equal to the id '9223372036854775808'"),
+        ("count", "[-0]", "never equal to the id '-0'"),
+        ("count", "[a]", "never equal to the id 'a'"),
+        ("amount", "[1]", "'amount' is a DOUBLE; a block list needs a STRING, TINYINT, SMALLINT, INT, BIGINT"),
+        ("day", "[2024-01-01]", "'day' is a DATE; a block list needs"),
+        ("card", "['']", r"ids\.0: must not be empty"),
+        ("card", "[[x]]", r"ids\.0: must be a text"),
+    ],
+)
+def test_ids_that_the_field_is_never_equal_to_are_refused(tmp_path: Path, column: str, ids: str, reason: str) -> None:
+    (tmp_path / "payment.ddl").write_text("card STRING, count BIGINT, amount DOUBLE, day DATE")
+    (tmp_path / "rules.yml").write_text(f"rules:\n  - {{name: a, blocked: {{column: {column}, ids: {ids}}}}}\n")
+    with pytest.raises(UsageError, match=reason):
+        load_rules(tmp_path / "rules.yml", load_schema(tmp_path / "payment.ddl"))
 
 
 @pytest.mark.parametrize(
