@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import time
 from collections.abc import Callable
@@ -69,9 +70,11 @@ def _start(conf: SparkConf, told: Path, keep_open: int | None) -> subprocess.Pop
     from pyspark.find_spark_home import _find_spark_home
 
     options = [word for name, value in conf.getAll() for word in ("--conf", f"{name}={value}")]
+    # PySpark's own variable: the images name Spark's properties in it.
+    options += shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
     # A session of its own: a signal to our process group must reach Java through us, after the query's stop.
     return subprocess.Popen(
-        [f"{_find_spark_home()}/bin/spark-submit", *options, "pyspark-shell"],
+        [f"{_find_spark_home()}/bin/spark-submit", *options],
         env={**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)},
         stdin=subprocess.PIPE, start_new_session=True, pass_fds=() if keep_open is None else (keep_open,),
     )  # fmt: skip
