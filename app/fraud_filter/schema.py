@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import sqlglot
-from sqlglot import exp
-
 from fraud_filter.config import Settings, refused
+from fraud_filter.text.ddl import DdlError, parse_columns
 
 _SETTING = "payment_schema"
 _EXAMPLE = "give it as `amount DOUBLE NOT NULL, merchant STRING`"
@@ -118,37 +116,20 @@ def load_schema(path: Path) -> PaymentSchema:
     """Reads a file of Spark DDL columns, such as `amount DOUBLE NOT NULL, merchant STRING`.
 
     Raises:
-        UsageError: the file can't be read, is not DDL, names a field twice or by a reserved name, or has a DECIMAL
-            within another type.
+        UsageError: the file can't be read, is not DDL, has a word that a payment's field may not have, names a field
+            twice or by a reserved name, or has a DECIMAL within another type.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise refused(_SETTING, path, f"can't be read: {error}") from None
     try:
-        table = sqlglot.parse_one(f"CREATE TABLE payment (\n{text}\n)", dialect="spark")
-    except sqlglot.errors.ParseError as error:
-        detail = error.errors[0]
-        where = f"in line {detail['line'] - 1}, near {detail['highlight']!r}"
-        raise refused(_SETTING, path, f"is not a Spark DDL column list {where}", _EXAMPLE) from None
-    except (sqlglot.errors.SqlglotError, RecursionError, IndexError):
-        # an open quotation or comment, types nested too deeply; the tokenizer's own texts say nothing of the file
-        reason = "is not a Spark DDL column list (a quotation or comment may be left open)"
-        raise refused(_SETTING, path, reason, _EXAMPLE) from None
-    columns = list(table.this.expressions) if isinstance(table.this, exp.Schema) else []
-    if not columns or not all(isinstance(column, exp.ColumnDef) and column.kind for column in columns):
-        raise refused(_SETTING, path, "must hold a Spark DDL column list", _EXAMPLE)
-    fields = tuple(
-        Field(
-            name=column.name,
-            type=column.kind.sql(dialect="spark"),
-            required=column.find(exp.NotNullColumnConstraint) is not None,
-        )
-        for column in columns
-    )
+        fields = tuple(Field(*column) for column in parse_columns(text))
+    except DdlError as error:
+        raise refused(_SETTING, path, f"is no list of Spark DDL columns: {error}", _EXAMPLE) from None
     _check_names(path, fields)
-    for column in columns:
-        _check_decimals(path, column.name, column.kind)
+    for field in fields:
+        _check_decimals(path, field)
     return PaymentSchema(fields)
 
 
@@ -173,13 +154,12 @@ def _check_names(path: Path, fields: tuple[Field, ...]) -> None:
         seen.add(name)
 
 
-def _check_decimals(path: Path, name: str, kind: exp.DataType) -> None:
+def _check_decimals(path: Path, field: Field) -> None:
     """A DECIMAL within another type would be read by Spark alone, which writes out whatever an exponent says."""
-    within = (part for part in kind.find_all(exp.DataType) if part is not kind)
-    if any(part.is_type("decimal") for part in within):
+    if "DECIMAL(" in field.type and not field.is_decimal:
         raise refused(
             _SETTING, path,
-            f"has a DECIMAL within the field {name!r} of type {kind.sql(dialect='spark')}, where one number such as "
+            f"has a DECIMAL within the field {field.name!r} of type {field.type}, where one number such as "
             "1e999999999 stops the query",
             "give it a field of its own, or take DOUBLE or STRING there",
         )  # fmt: skip

@@ -39,9 +39,9 @@ def test_types_nested_ones_too_and_nullable_for_the_parser(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("amount", "DDL column list"),
+        ("amount", "no list of Spark DDL columns: line 1, column 7: a type is missing"),
         ("amount DOUBLE NOT", "line 1"),
-        ("", "DDL column list"),
+        ("", "line 1, column 1: the name of a field is missing"),
         ("a STRING, A DOUBLE", "twice"),
         ("rules STRING", "reserved"),
         ("_offset BIGINT", "reserved"),

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from fraud_filter.config import refused
 from fraud_filter.schema import Field
 
 #: One value for each time (ms since 1970).
@@ -29,19 +27,10 @@ _WHOLE = {"TINYINT": 100, "SMALLINT": _VALUES, "INT": _VALUES, "BIGINT": _VALUES
 class ByType:
     """Draws the given fields; the same values for the same generator of random numbers, but for times."""
 
-    def __init__(self, fields: Sequence[Field], path: Path) -> None:
-        """Finds how each is drawn; `path` is the schema's file, for messages.
-
-        Raises:
-            UsageError: a type can't be made up; names file, field and type.
-        """
+    def __init__(self, fields: Sequence[Field]) -> None:
         self._required = {field.name: field.required for field in fields}
         kinds = {field.name: exp.DataType.build(field.type, dialect="spark") for field in fields}
-        try:
-            self._draws = {name: _draw(name, kind) for name, kind in kinds.items()}
-        except _UnknownTypeError as error:
-            advice = "leave it out, or give records that have it with --replay"
-            raise refused("payment_schema", path, f"has {error}, which can't be made up", advice) from None
+        self._draws = {name: _draw(name, kind) for name, kind in kinds.items()}
 
     def records(self, rng: np.random.Generator, times_ms: NDArray[np.int64]) -> list[dict[str, Any]]:
         """A record for each time. What may be null is so in one of ten; a time is the record's, in UTC."""
@@ -53,10 +42,6 @@ class ByType:
                 values = [None if absent else value for value, absent in zip(values, null.tolist(), strict=True)]
             columns.append(values)
         return [dict(zip(self._draws, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-class _UnknownTypeError(ValueError):
-    """The message says which field and type."""
 
 
 def _draw(name: str, kind: Any) -> _Draw:
@@ -82,17 +67,15 @@ def _scalar(name: str, kind: Any) -> _Draw:
         return lambda rng, times: (rng.integers(most, size=len(times)) / 10**places).tolist()
     if word == "BOOLEAN":
         return lambda rng, times: (rng.random(len(times)) < 0.5).tolist()
-    if word in ("TEXT", "VARCHAR", "CHAR"):
+    if word == "TEXT":
         return lambda rng, times: [f"{name}-{number}" for number in rng.integers(_VALUES, size=len(times)).tolist()]
-    if word in ("BINARY", "VARBINARY"):
+    if word == "BINARY":
         return lambda rng, times: [base64.b64encode(rng.bytes(6)).decode() for _ in times]
     if word in ("TIMESTAMPTZ", "TIMESTAMPLTZ"):
         return lambda _rng, times: [f"{text}Z" for text in _texts(times, "ms")]
     if word in ("TIMESTAMP", "TIMESTAMPNTZ"):
         return lambda _rng, times: _texts(times, "ms")
-    if word == "DATE":
-        return lambda _rng, times: _texts(times, "D")
-    raise _UnknownTypeError(f"the field {name!r} of type {kind.sql(dialect='spark')}")
+    return lambda _rng, times: _texts(times, "D")
 
 
 def _texts(times: NDArray[np.int64], unit: Any) -> list[str]:

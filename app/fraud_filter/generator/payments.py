@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,15 +76,14 @@ class MadePayments:
         seed: int,
         shares: Shares | None = None,
         blocked: BlockLists | None = None,
-        path: Path = Path("payment.ddl"),
     ) -> None:
         """Draws the merchants and cards from `seed` (not negative).
 
         Without `blocked`, no payment is made for the rules that are block lists. What the schema requires beside FIELDS
-        is made up by type; `path` is the schema's file, for messages.
+        is made up by type.
 
         Raises:
-            UsageError: the seed is negative, or a required field has a type that can't be made up.
+            UsageError: the seed is negative.
         """
         if seed < 0:
             raise UsageError(f"--seed {seed} is not accepted: give a whole number, 0 or above")
@@ -94,7 +92,7 @@ class MadePayments:
         self._shares = shares or Shares()
         self._blocked = blocked or BlockLists()
         further = [field for field in schema.fields if field.required and field.name not in FIELDS]
-        self._further = ByType(further, path) if further else None
+        self._further = ByType(further) if further else None
         self._malformer = Malformer(schema, frozenset((*FIELDS, *(field.name for field in further))))
         self._population = build_population(seed, CARDS) if self._shares.fraud else build_population(seed)
 
@@ -107,7 +105,7 @@ class MadePayments:
         """
         schema = load_schema(settings.payment_schema)
         blocked = BlockLists.of(load_rules(settings.rules, schema))
-        return cls(schema, pace, seed=seed, shares=shares, blocked=blocked, path=settings.payment_schema)
+        return cls(schema, pace, seed=seed, shares=shares, blocked=blocked)
 
     def batches(self, start_ms: int) -> Iterator[Batch]:
         """See Source."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
@@ -31,7 +30,7 @@ def made_source(settings: Settings, pace: Pace, *, seed: int, shares: Shares) ->
     names = {field.name for field in schema.fields}
     if names.issuperset(FIELDS) or set(schema.required).issubset(FIELDS):
         return MadePayments.for_settings(settings, pace, seed=seed, shares=shares)
-    return MadeRecords(schema, settings.payment_schema, pace, seed=seed, malformed=shares.malformed)
+    return MadeRecords(schema, pace, seed=seed, malformed=shares.malformed)
 
 
 class MadeRecords:
@@ -40,18 +39,18 @@ class MadeRecords:
     The key is the first STRING field that is required; without one, records have none.
     """
 
-    def __init__(self, schema: PaymentSchema, path: Path, pace: Pace, *, seed: int, malformed: float) -> None:
-        """Takes the share of `malformed` records, 0 to 1; `path` is the schema's file, for messages.
+    def __init__(self, schema: PaymentSchema, pace: Pace, *, seed: int, malformed: float) -> None:
+        """Takes the share of `malformed` records, 0 to 1.
 
         Raises:
-            UsageError: the seed is negative, or a type can't be made up.
+            UsageError: the seed is negative.
         """
         if seed < 0:
             raise UsageError(f"--seed {seed} is not accepted: give a whole number, 0 or above")
         self._pace = pace
         self.seed = seed
         self._malformed = malformed
-        self._fields = ByType(schema.fields, path)
+        self._fields = ByType(schema.fields)
         self._malformer = Malformer(schema, frozenset(field.name for field in schema.fields))
         texts = (field.name for field in schema.fields if field.required and field.type == "STRING")
         self._key = next(texts, None)

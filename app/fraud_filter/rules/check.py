@@ -12,6 +12,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from sqlglot import exp
+
 from fraud_filter.errors import UsageError
 from fraud_filter.rules import functions
 from fraud_filter.rules.bounds import PartRefusedError, check_bounds
@@ -69,8 +71,8 @@ class _Checker:
         self._state = spark._jsparkSession.sessionState()
         self._identifier = spark._jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
         self._payments = spark.createDataFrame([], schema.ddl)
-        samples = ((field.name, field.type, _SAMPLES.get(field.type, _SAMPLE)) for field in schema.fields)
-        columns = (f"CAST({sample} AS {kind}) AS `{name}`" for name, kind, sample in samples)
+        kinds = ((field.name, exp.DataType.build(field.type, dialect="spark")) for field in schema.fields)
+        columns = (f"{_sample(kind)} AS `{name}`" for name, kind in kinds)
         # Of values alone, so that no job runs: Spark evaluates such a query while it plans.
         self._payment = spark.sql(f"SELECT {', '.join(columns)} FROM VALUES (0)")  # noqa: S608 - a checked schema
         self._record_bytes = record_bytes
@@ -165,6 +167,19 @@ class _Checker:
         except PartRefusedError as error:
             name = path(resolved, error.at)[0].prettyName()
             raise UsageError(f"{_at(when, resolved, error.at)}: {name!r} is not allowed in a rule: {error}") from None
+
+
+def _sample(kind: Any) -> str:
+    """A value of the type, in SQL."""
+    if kind.is_type("struct"):
+        parts = (
+            f"{exp.Literal.string(one.name).sql('spark')}, {_sample(one.args['kind'])}" for one in kind.expressions
+        )
+        return f"named_struct({', '.join(parts)})"
+    if kind.is_type("array", "map"):
+        return f"{kind.this.name.lower()}({', '.join(map(_sample, kind.expressions))})"
+    text = kind.sql("spark")
+    return f"CAST({_SAMPLES.get(text, _SAMPLE)} AS {text})"
 
 
 def _at(when: str, expression: Any, at: int) -> str:

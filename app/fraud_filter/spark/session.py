@@ -169,13 +169,15 @@ def connect(java: Any, settings: Settings, cores: int = 0) -> SparkSession:
             java.shutdown()
             if reason is None:
                 raise
-            raise refused("spark_master", settings.spark_master, f"gives no session: {reason}") from None
+            # What a session of an application that no master took then says of itself.
+            told = _NOT_TAKEN if "stopped SparkContext" in reason else f"gives no session: {reason}"
+            raise refused("spark_master", settings.spark_master, told) from None
         except BaseException:  # Ctrl-C: the call that waits for Java ends with it
             java.proc.kill()
             raise
     if settings.spark_master.startswith("spark://") and spark.sparkContext.applicationId.startswith(_NO_ID):
         java.shutdown()
-        raise refused("spark_master", settings.spark_master, _NOT_TAKEN, "see the master's log")
+        raise refused("spark_master", settings.spark_master, _NOT_TAKEN)
     return spark
 
 

@@ -48,7 +48,7 @@ def test_what_a_select_makes_gets_the_type_of_its_field(
 def test_types_follow_the_payment_schema(tmp_path: Path) -> None:
     ddl = tmp_path / "payment.ddl"
     ddl.write_text(
-        "n BIGINT, d DECIMAL(10,2), b BOOLEAN, day DATE, at TIMESTAMP NOT NULL, wall TIMESTAMP_NTZ, s VARCHAR(9)"
+        "n BIGINT, d DECIMAL(10,2), b BOOLEAN, day DATE, at TIMESTAMP NOT NULL, wall TIMESTAMP_NTZ, s STRING"
     )
     row = {"n": "7", "d": "1.25", "b": "true", "day": "2026-03-01", "at": "2026-03-01T10:00:00Z", "s": "x"}
     row["wall"] = "2026-03-01 09:00:00"
