@@ -11,8 +11,9 @@ from fraud_filter.cli.options import rate_option
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 from lab.cli.console import open_console
 
-#: Batches of real-time mode that end now and then: each restart reads again what came in since the last end.
-_CHANGES = {"FRAUD_REAL_TIME_DURATION": "1 minute"}
+#: Batches of real-time mode that end now and then: each restart reads again what came in since the last end. Rules that
+#: every mode runs: the stack goes from one to the next, and the audits judge by one set.
+_CHANGES = {"FRAUD_REAL_TIME_DURATION": "1 minute", "FRAUD_RULES": "app/rules.yml"}
 _STANDBY = {"STANDBY": "1", "FRAUD_HANG_TIMEOUT_S": "5"}
 
 

@@ -38,7 +38,7 @@ def command(minutes: float, seed: int | None, modes: str, rate: float, output: P
     wanted = parse_modes(modes)
     drawn = secrets.randbits(32) if seed is None else seed
     click.echo(f"seed {drawn}")
-    with compose_stack(wanted[0], rate, click.echo) as stage:
+    with compose_stack(wanted[0], rate, click.echo, FRAUD_RULES="app/rules.yml") as stage:
         result = soak(stage, wanted, minutes=minutes, seed=drawn, rate=rate)
     result.write(output)
     console = open_console()

@@ -90,7 +90,7 @@ class Pair:
             gap = how()
             end = stage.ends()
             stage.await_decisions(end, _DECIDED_S)
-            found = audit(stage.settings, end=end, settle_s=_SETTLE_S)
+            found = audit(stage.settings, end=end, settle_s=_SETTLE_S, recorded=stage.recorded())
         except FraudFilterError as error:
             return Interruption(what, self._mode, standby=True, stack=True, error=str(error))
         before, self._audited = self._audited, found
