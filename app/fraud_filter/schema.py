@@ -50,6 +50,8 @@ REASON_WRONG_TYPE = "wrong-type"
 #: The record's own timestamp lies outside the years that a time may have.
 REASON_RECORD_TIME = "record-time"
 
+#: It came so long after its append that the state of its windows may have left: see `velocity_lag`.
+REASON_LATE = "late"
 #: It ended the query each time, or held it, while others passed.
 REASON_UNDECIDABLE = "undecidable"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from kafka.producer.kafka import KafkaProducer
 
 from dying_repairs import open_as
@@ -223,6 +224,62 @@ def test_another_mode_goes_on_without_the_features_and_back_again_with_empty_win
     assert (result.lost, result.unexpected, result.features.differing) == (0, 0, 0)
     assert len(result.versions) == 2
     assert result.features.decisions > result.payments / 3
+
+
+HELD_BACK = """\
+features:
+  - {name: payments_1m, per: merchant, over: 1 minute, value: count}
+  - {name: pace, per: merchant, decay: 10 seconds, value: count}
+rules:
+  - {name: each, when: amount > 0}
+"""
+
+
+@pytest.mark.timeout(600)
+def test_what_a_transaction_held_back_for_longer_than_the_lag_is_late_and_not_dropped(run: Run) -> None:
+    """Spark would drop it by the watermark, which the other partition has moved on, and tell nobody."""
+    run.set_rules(HELD_BACK)
+    producer = Producer({"bootstrap.servers": run.stage.address, "transactional.id": f"held-{run.stage.input}"})
+    producer.init_transactions(30)
+
+    def send(name: str, partition: int) -> None:
+        value = json.dumps({**GOOD, "payment_id": name, "merchant": f"shop {partition}", "amount": 7}).encode()
+        producer.produce(run.stage.input, value, key=b"shop", partition=partition)
+        assert producer.flush(30) == 0
+
+    program = run.start(real_time_duration="5 seconds", velocity_lag="5 seconds")
+    sender = KafkaProducer(bootstrap_servers=run.stage.address, acks="all")
+    try:
+        wait_until(lambda: run.page.values("fraud_filter_up").get("", 0) == 1, "the query runs", program, 180)
+        producer.begin_transaction()
+        for number in range(5):
+            send(f"held-{number}", 1)
+        commits, number = run.page.values("fraud_filter_commits_total")[""], 0
+        while run.page.values("fraud_filter_commits_total")[""] < commits + 4:
+            value = json.dumps({**GOOD, "payment_id": f"p{number}", "merchant": "shop 0", "amount": 7}).encode()
+            sender.send(run.stage.input, value, key=b"shop", partition=0)
+            number += 1
+            time.sleep(0.2)
+        producer.commit_transaction(30)
+        wait_until(lambda: len(run.decided) == number + 5, "all are decided", program, 60)
+        producer.begin_transaction()
+        send("behind", 1)
+        producer.commit_transaction(30)
+        wait_until(lambda: len(run.decided) == number + 6, "that behind them is decided", program, 60)
+        assert run.page.values("fraud_filter_late_records_total") == {"": 0}
+    finally:
+        program.stop()
+    result = run.audit()
+    assert result.ok, result
+    assert result.features
+    assert (result.lost, result.unexpected, result.features.differing) == (0, 0, 0)
+    assert result.reject_reasons == {"late": 5}
+    counts = {
+        payment["payment_id"]: payment["payments_1m"]
+        for record in run.stage.written()[run.stage.flagged]
+        for payment in (json.loads(record.value),)
+    }
+    assert counts["behind"] == 6, "what was late counts for what comes after it"
 
 
 @pytest.mark.timeout(600)

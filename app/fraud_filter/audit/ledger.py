@@ -16,7 +16,10 @@ from fraud_filter.audit.digest import ABSENT, BROKEN, FLAGGED, PASSED, REJECTED,
 from fraud_filter.audit.spill import HELD_BYTES, Spill
 from fraud_filter.oracle import Decision
 from fraud_filter.query.source_headers import Source
-from fraud_filter.schema import REASON_UNDECIDABLE, PaymentSchema
+from fraud_filter.schema import REASON_LATE, REASON_UNDECIDABLE, PaymentSchema
+
+#: Reasons of rejected records that stand for whatever decision is due: the audit can't tell when they hold.
+_WHATEVER = (REASON_LATE, REASON_UNDECIDABLE)
 
 __all__ = ["FLAGGED", "GROUP_OFFSETS", "PASSED", "REJECTED", "Finding", "Ledger"]
 
@@ -211,7 +214,7 @@ class Ledger:
         at, told = row.offset - book.first, self._digest.text(row)
         other = book.others.get((at, row.version)) if book.others else None
         kind, is_rejected = other[0] if other else book.kinds[at], row.kind == REJECTED
-        if is_rejected and told == REASON_UNDECIDABLE and kind != ABSENT:  # whatever it would have been
+        if is_rejected and told in _WHATEVER and kind != ABSENT:  # whatever it would have been
             if self._mark(book, at, _SEEN_REJECTED):
                 self.reject_reasons[told] += 1
             book.seen[at] |= _SEEN_FLAGGED

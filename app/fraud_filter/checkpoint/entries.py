@@ -50,6 +50,11 @@ class OffsetEntry:
         stamp = json.loads(self.metadata).get("batchTimestampMs") if self.metadata else None
         return stamp if isinstance(stamp, int) else None
 
+    @property
+    def watermark_ms(self) -> int:
+        """The watermark of the batch, in milliseconds since 1970; 0 where there is none."""
+        return _watermark(self.metadata, "batchWatermarkMs")
+
     def with_metadata(self, now_ms: int) -> OffsetEntry:
         """The same with a metadata line: its own, or that of a query without watermark and state."""
         own = self.metadata or json.dumps(
@@ -94,6 +99,17 @@ def check_commit_entry(content: bytes) -> None:
     _version(lines)
     if len(lines) > 1:
         _json(lines[1], "its second line")
+
+
+def read_watermark(commit: bytes) -> int:
+    """The watermark of the batch after the one that a commit entry is of; 0 where there is none."""
+    lines = _lines(commit)
+    return _watermark(lines[1] if len(lines) > 1 else "", "nextBatchWatermarkMs")
+
+
+def _watermark(text: str, name: str) -> int:
+    found = json.loads(text).get(name) if text else None
+    return found if isinstance(found, int) else 0
 
 
 def parse_initial_offset(content: bytes) -> str | None:

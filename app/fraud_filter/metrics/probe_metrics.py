@@ -23,7 +23,7 @@ LATENCY_BUCKETS_S = (
 REJECT_REASONS = (
     *(layout.REASON_EMPTY, layout.REASON_MALFORMED, layout.REASON_MISSING, layout.REASON_WRONG_TYPE),
     *(layout.REASON_TOO_LARGE, layout.REASON_TRAILING, layout.REASON_DUPLICATE, layout.REASON_NO_SCHEMA_ID),
-    *(layout.REASON_RECORD_TIME, layout.REASON_UNDECIDABLE, "other"),
+    *(layout.REASON_RECORD_TIME, layout.REASON_LATE, layout.REASON_UNDECIDABLE, "other"),
 )
 #: Fine at both ends, where a good model's scores are.
 SCORE_BUCKETS = (0.01, 0.05, *(tenth / 10 for tenth in range(1, 10)), 0.95, 0.99, 1.0)

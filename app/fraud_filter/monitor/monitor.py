@@ -46,11 +46,15 @@ _HEARTBEAT_S = 10.0
 
 @dataclass(frozen=True)
 class Place:
-    """Where a query was started: the id of its input topic, its offsets by partition, and its checkpoint's files."""
+    """Where a query was started: the id of its input topic, its offsets by partition, and its checkpoint's files.
+
+    `watermark_ms`: that of its state, where the query has to know it.
+    """
 
     topic_id: str
     at: Offsets
     files: CheckpointFiles
+    watermark_ms: int = 0
 
 
 @dataclass

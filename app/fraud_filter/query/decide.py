@@ -6,7 +6,7 @@ Everything here is a column expression that Spark compiles; no Python runs per r
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -47,6 +47,7 @@ def decide(
     topic_id: str = "",
     model: SavedModel | None = None,
     since: Mapping[int, int] | None = None,
+    watermark_ms: int = 0,
 ) -> DataFrame:
     """Routes each record: a flagged payment, a rejected record, or nothing.
 
@@ -57,12 +58,13 @@ def decide(
         model: that of the rules.
         since: for records that are all there: the first offset that is decided, by partition; what comes before it is
             there for the features alone. None for a stream.
+        watermark_ms: of the state of features, as `add_features` takes it.
 
     Returns:
         Columns `key`, `value`, `topic`, `headers`, as Spark's Kafka sink takes them; one row a written record.
     """
     bounded = _bounded(records, settings.max_record_bytes)
-    remember = add_features if since is None else add_features_in_batch
+    remember = partial(add_features, watermark_ms=watermark_ms) if since is None else add_features_in_batch
     judged = judge(bounded, schema, rules, lambda parsed: remember(parsed, rules.features, settings), model)
     if since is not None and rules.features:
         judged = judged.where(_lies_since(since))

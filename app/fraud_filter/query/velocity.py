@@ -7,19 +7,20 @@ one state. Payments lie in it by the time that windows go by: that of the append
 
 A key's state leaves when the key is idle. The state lies in periods that overlap by the longest window: each payment
 is put into every period that it lies in, and decided by the one in which all of its window lies. A watermark evicts
-periods that are over.
+periods that are over, and Spark would drop payments that lie in them: see `_Horizon`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from fraud_filter.config import Settings, duration_s
 from fraud_filter.rules.decay import BETWEEN, OFFSET, STEPS, STRIDE
 from fraud_filter.rules.features import Feature
+from fraud_filter.schema import REASON_LATE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,24 +30,72 @@ _OFFSET_BITS = 21
 _ORDER, _HELD, _RECORD, _PERIOD, _KEY = "_order", "_held", "_record", "_period", "_per"
 #: The time that windows go by; the same in milliseconds; the oldest place that a full state holds.
 _TIME, _NOW, _OLDEST = "_time", "_now", "_oldest"
+#: The time by which a payment's weight in a sum is reckoned, in milliseconds.
+_AGED = "_aged"
 #: The record's own columns, beside those of the payment's fields.
 TRUNCATED = "_truncated"
+#: How far clocks may be apart: a broker's ahead of the driver's, and the driver's behind what it was at a batch before.
+_CLOCKS_MS = 60_000
 
 
-def add_features(judged: DataFrame, features: tuple[Feature, ...], settings: Settings) -> DataFrame:
+class _Horizon(NamedTuple):
+    """The times that watermark and periods may see in a batch, so that Spark drops no payment as late.
+
+    The watermark is `delay_ms` behind the newest time of the batches before; no time is above their `high`, so it is
+    `_CLOCKS_MS` below what their `low` was. A later batch has a higher `low`. The watermark that a checkpoint holds at
+    the start is at most `watermark_ms`, or so far below `low` too (`supervisor.resume.state`).
+    """
+
+    low: Column
+    high: Column
+    delay_ms: int
+
+    @classmethod
+    def of(cls, features: tuple[Feature, ...], settings: Settings, watermark_ms: int) -> _Horizon:
+        """From the time at which the batch begins, by the driver's clock."""
+        lag_ms, batch_ms = late_after_ms(features, settings), round(duration_s(settings.real_time_duration) * 1000)
+        now = F.unix_millis(F.current_timestamp())
+        low = F.greatest(now - lag_ms, F.lit(watermark_ms)) if watermark_ms else now - lag_ms
+        return cls(low, now + batch_ms + _CLOCKS_MS, lag_ms + batch_ms + 2 * _CLOCKS_MS)
+
+    def clip(self, time_ms: Column) -> Column:
+        """The time that watermark and periods see."""
+        return F.least(F.greatest(time_ms, self.low), self.high)
+
+
+def late_after_ms(features: tuple[Feature, ...], settings: Settings) -> int:
+    """So long before a batch begins may a payment's time be that it is decided in it; earlier ones are late."""
+    return round(duration_s(settings.velocity_lag) * 1000) + features[0].late_ms
+
+
+def needs_watermark(watermark_ms: int, now_ms: float, features: tuple[Feature, ...], settings: Settings) -> bool:
+    """Whether a query that starts now has to know the watermark of its checkpoint."""
+    return watermark_ms > now_ms - late_after_ms(features, settings) - _CLOCKS_MS
+
+
+def add_features(
+    judged: DataFrame, features: tuple[Feature, ...], settings: Settings, watermark_ms: int = 0
+) -> DataFrame:
     """The records with a column for each feature, and `_truncated`: the names of those whose window may be cut short.
 
+    A payment whose windows may have left is late, which becomes its `_reason`; later ones of its key still count it.
+
     Args:
-        judged: records with the payment's fields, `_partition`, `_offset`, `_timestamp` and `_is_rejected`. A record
-            that is rejected, or has no key, has no features (null), and is in no state but that of all of these.
+        judged: records with the payment's fields, `_partition`, `_offset`, `_timestamp`, `_reason` and `_is_rejected`.
+            A record that is rejected, or has no key, has no features (null), and is in no state but that of all of
+            these.
+        watermark_ms: of the checkpoint, where it is needed (`needs_watermark`), in milliseconds since 1970.
     """
-    lag_ms = round(duration_s(settings.velocity_lag) * 1000) + features[0].late_ms
-    keyed = _keyed(_timed(judged, features).withWatermark(_TIME, f"{lag_ms} milliseconds"), judged.columns, features)
+    horizon = _Horizon.of(features, settings, watermark_ms)
+    timed = _timed(judged, features, horizon).withWatermark(_TIME, f"{horizon.delay_ms} milliseconds")
+    keyed = _keyed(timed, judged.columns, features, horizon)
     kept = {_HELD: _held(features, settings)} | _sums(features)
     rows = keyed.groupBy(_KEY, _PERIOD).agg(
         *(column.alias(name) for name, column in kept.items()), F.last(_RECORD).alias(_RECORD)
     )
-    return _values(rows, features, settings.velocity_payments)
+    is_late = F.col("_reason").isNull() & (_time_ms(features) < horizon.low)
+    reason = F.when(is_late, F.lit(REASON_LATE)).otherwise(F.col("_reason"))
+    return _values(rows, features, settings.velocity_payments, horizon).withColumn("_reason", reason)
 
 
 def add_features_in_batch(judged: DataFrame, features: tuple[Feature, ...], settings: Settings) -> DataFrame:
@@ -65,8 +114,9 @@ def add_features_in_batch(judged: DataFrame, features: tuple[Feature, ...], sett
     return _values(rows, features, settings.velocity_payments)
 
 
-def _timed(judged: DataFrame, features: tuple[Feature, ...]) -> DataFrame:
-    return judged.select("*", F.timestamp_millis(_time_ms(features)).alias(_TIME))
+def _timed(judged: DataFrame, features: tuple[Feature, ...], horizon: _Horizon | None = None) -> DataFrame:
+    time = _time_ms(features)
+    return judged.select("*", F.timestamp_millis(horizon.clip(time) if horizon else time).alias(_TIME))
 
 
 def _time_ms(features: tuple[Feature, ...], of: str = "") -> Column:
@@ -79,16 +129,19 @@ def _time_ms(features: tuple[Feature, ...], of: str = "") -> Column:
     return F.when(own.between(appended - late_ms, appended), own).otherwise(appended)
 
 
-def _keyed(judged: DataFrame, columns: list[str], features: tuple[Feature, ...]) -> DataFrame:
+def _keyed(
+    judged: DataFrame, columns: list[str], features: tuple[Feature, ...], horizon: _Horizon | None = None
+) -> DataFrame:
     """The records with key and period, their place among those of the key, and what of them is kept for features;
     `columns` make the record."""
     key = F.when(~F.col("_is_rejected"), F.col(f"`{features[0].per}`"))
-    place = (F.unix_millis(_TIME) * 2**_OFFSET_BITS) + F.col("_offset").bitwiseAND(2**_OFFSET_BITS - 1)
+    time = _time_ms(features)
+    place = (time * 2**_OFFSET_BITS) + F.col("_offset").bitwiseAND(2**_OFFSET_BITS - 1)
     return judged.select(
         key.alias(_KEY),
         _periods(_longest_ms(features)),
         F.when(key.isNotNull(), place).alias(_ORDER),
-        "_timestamp",
+        F.least(time, horizon.high).alias(_AGED) if horizon else time.alias(_AGED),
         *(column.alias(name) for name, column in _narrowed(features).items()),
         F.struct(*(F.col(f"`{name}`") for name in columns)).alias(_RECORD),
     )
@@ -113,7 +166,7 @@ def _sums(features: tuple[Feature, ...]) -> dict[str, Column]:
     weighed = {}
     for feature in features:
         if feature.half_ms:
-            weight = _weight("_timestamp", feature)
+            weight = _weight(_AGED, feature)
             number = F.col(f"{_RECORD}.`{feature.field}`").cast("DOUBLE") if feature.field else F.lit(1.0)
             weighed[_sum_name(feature)] = F.sum(F.when(F.col(_KEY).isNotNull(), weight * number))
     return weighed
@@ -123,13 +176,14 @@ def _sum_name(feature: Feature) -> str:
     return f"_sum_{feature.name}"
 
 
-def _weight(time: str, feature: Feature) -> Column:
-    """The weight of a payment of that time in its period, as `rules/decay` has it."""
-    age = f"(unix_millis({time}) - unix_millis({_PERIOD}.start))"
+def _weight(time_ms: str, feature: Feature) -> Column:
+    """The weight of a payment of that time in its period, as `rules/decay` has it; null of a late one before that."""
+    age = f"({time_ms} - unix_millis({_PERIOD}.start))"
     step = F.expr(f"{age} * {STEPS} div {feature.half_ms}")
     between = F.get(F.array(*map(F.lit, BETWEEN)), (step % STEPS).cast("INT"))
     # A whole power of two is exact (Java's Math.pow says so).
-    return F.pow(F.lit(2.0), (F.floor(step / STEPS) - OFFSET).cast("DOUBLE")) * between
+    weight = F.pow(F.lit(2.0), (F.floor(step / STEPS) - OFFSET).cast("DOUBLE")) * between
+    return F.when(F.expr(age) >= 0, weight)
 
 
 def _narrowed(features: tuple[Feature, ...]) -> dict[str, Column]:
@@ -158,17 +212,21 @@ def _narrow(feature: Feature) -> Column:
     return F.when(field.isNotNull(), F.xxhash64(field))
 
 
-def _values(rows: DataFrame, features: tuple[Feature, ...], most: int) -> DataFrame:
+def _values(rows: DataFrame, features: tuple[Feature, ...], most: int, horizon: _Horizon | None = None) -> DataFrame:
     """The features of each record by the period that decides it, from the payments that its key's state holds: newest
     first, this one among them."""
     now = _time_ms(features, f"{_RECORD}.")
-    decided = rows.where(now >= F.unix_millis(F.col(f"{_PERIOD}.start")) + _longest_ms(features))
+    clipped = horizon.clip(now) if horizon else now
+    aged = F.least(now, horizon.high) if horizon else now
+    decided = rows.withColumn(_AGED, aged).where(
+        clipped >= F.unix_millis(F.col(f"{_PERIOD}.start")) + _longest_ms(features)
+    )
     exact = [feature for feature in features if not feature.half_ms]
     windows = {feature.over_ms: f"_within_{feature.over_ms}" for feature in exact}
     within = (_within(now, length).alias(name) for length, name in windows.items())
     oldest = F.get(F.col(_HELD), F.lit(most - 1))[_ORDER]
     decayed = (
-        (F.col(_sum_name(feature)) / _weight(f"{_RECORD}._timestamp", feature)).alias(_sum_name(feature))
+        (F.col(_sum_name(feature)) / _weight(_AGED, feature)).alias(_sum_name(feature))
         for feature in features
         if feature.half_ms
     )
@@ -176,9 +234,12 @@ def _values(rows: DataFrame, features: tuple[Feature, ...], most: int) -> DataFr
     seen = decided.select(f"{_RECORD}.*", _KEY, now.alias(_NOW), oldest.alias(_OLDEST), *within, *decayed)
     has_key = F.col(_KEY).isNotNull()
     values = (F.when(has_key, _value(feature, windows)).alias(feature.name) for feature in features)
+    # By a clock that is ahead, payments of the window may lie in another period.
+    is_ahead = F.col(_NOW) > horizon.high if horizon else F.lit(False)
+    is_full = {feature.name: F.col(_OLDEST) >= _begin(F.col(_NOW), feature.over_ms) for feature in exact}
     cut = (
-        F.when(has_key & (F.col(_OLDEST) >= _begin(F.col(_NOW), feature.over_ms)), F.lit(feature.name))
-        for feature in exact
+        F.when(has_key & (is_full.get(feature.name, F.lit(False)) | is_ahead), F.lit(feature.name))
+        for feature in features
     )
     truncated = F.array_join(F.array(*cut).cast("ARRAY<STRING>"), ",").alias(TRUNCATED)
     return seen.select(*(F.col(f"`{name}`") for name in records), *values, truncated)

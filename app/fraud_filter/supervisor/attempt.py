@@ -222,7 +222,7 @@ class Attempt:
             if self.stop.requested:
                 return None
             prepared = self.standby.prepared if self.standby else None
-            query = start_query(spark, inputs, settings, place.topic_id, prepared)
+            query = start_query(spark, inputs, settings, place.topic_id, prepared, place.watermark_ms)
             with suppress(CheckpointError):  # it is for standbys; the query does without
                 write_active(place.files, digests(inputs, self.settings))
         self.monitor.metrics.set_slots(inputs.slots, slots)

@@ -24,10 +24,13 @@ class Prepared:
     settings: Settings
     topic_id: str
     decisions: DataFrame
+    watermark_ms: int = 0
 
 
-def prepare(spark: SparkSession, inputs: preflight.Inputs, settings: Settings, topic_id: str) -> Prepared:
-    """The decisions over `inputs`; `topic_id` is that of the input topic, or "".
+def prepare(
+    spark: SparkSession, inputs: preflight.Inputs, settings: Settings, topic_id: str, watermark_ms: int = 0
+) -> Prepared:
+    """The decisions over `inputs`; `topic_id` is that of the input topic, or "", `watermark_ms` as of `decide`.
 
     Raises:
         UsageError: they hold what the mode can't run.
@@ -38,9 +41,11 @@ def prepare(spark: SparkSession, inputs: preflight.Inputs, settings: Settings, t
     if inputs.rules.features:
         spark.conf.set(V1_CHECKPOINTS, "false")
     records = sources.read(spark, inputs.mode, inputs.schema, settings)
-    decisions = query.decide(records, inputs.schema, inputs.rules, settings, topic_id, inputs.model)
+    decisions = query.decide(
+        records, inputs.schema, inputs.rules, settings, topic_id, inputs.model, watermark_ms=watermark_ms
+    )
     preflight.check_plan(decisions, inputs.mode)
-    return Prepared(settings, topic_id, decisions)
+    return Prepared(settings, topic_id, decisions, watermark_ms)
 
 
 def start_query(
@@ -49,8 +54,9 @@ def start_query(
     settings: Settings,
     topic_id: str,
     prepared: Prepared | None = None,
+    watermark_ms: int = 0,
 ) -> StreamingQuery:
-    """Starts the query over `inputs`, from what was `prepared` where that fits.
+    """Starts the query over `inputs`, from what was `prepared` where that fits; `watermark_ms` as of `decide`.
 
     Raises:
         UsageError: Spark refuses it in this mode.
@@ -58,8 +64,9 @@ def start_query(
     """
     from fraud_filter.query import sinks
 
-    if prepared is None or (prepared.settings, prepared.topic_id) != (settings, topic_id):
-        prepared = prepare(spark, inputs, settings, topic_id)
+    wanted = settings, topic_id, watermark_ms
+    if prepared is None or (prepared.settings, prepared.topic_id, prepared.watermark_ms) != wanted:
+        prepared = prepare(spark, inputs, *wanted)
     return start(sinks.write(prepared.decisions, inputs.mode, settings), settings)
 
 

@@ -13,7 +13,7 @@ from fraud_filter.monitor.monitor import Monitor, Place
 from fraud_filter.query.preflight import Inputs
 from fraud_filter.rules.version import ruling_of
 from fraud_filter.supervisor.resume.settle import note_rules, settle
-from fraud_filter.supervisor.resume.state import fit_lag, settle_state
+from fraud_filter.supervisor.resume.state import find_watermark, fit_lag, settle_state
 from fraud_filter.supervisor.signals import Stop
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ def _go_on(files: CheckpointFiles, inputs: Inputs, settings: Settings, monitor: 
     monitor.count_lost(beginning.new_losses)
     settings = beginning.settings
     note_rules(files, ruling_of(inputs.rules, inputs.schema, settings), beginning)
+    watermark_ms = 0
     if inputs.rules.features:
         settings = fit_lag(settings, beginning.at, beginning.ends)
-    return settings, Place(beginning.topic_id, beginning.at, files)
+        watermark_ms = find_watermark(files, inputs, settings)
+    return settings, Place(beginning.topic_id, beginning.at, files, watermark_ms)

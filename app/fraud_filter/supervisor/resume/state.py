@@ -7,15 +7,18 @@ import logging
 import time
 from collections.abc import Mapping
 
+from fraud_filter.checkpoint.entries import read_watermark
 from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.checkpoint.kept import KeptState, read_state, write_state
 from fraud_filter.checkpoint.readers import CheckpointReader
+from fraud_filter.checkpoint.reading import read_contents
 from fraud_filter.checkpoint.startup import change_state
 from fraud_filter.config import Settings, duration_s, refused
 from fraud_filter.kafka.append_time import require_append_time
 from fraud_filter.kafka.offsets import first_since, first_time_ms
 from fraud_filter.modes import MODES
 from fraud_filter.query.preflight import Inputs
+from fraud_filter.query.velocity import needs_watermark
 
 _log = logging.getLogger(__name__)
 
@@ -99,3 +102,18 @@ def fit_lag(settings: Settings, at: Mapping[int, int], ends: Mapping[int, int]) 
     lag = f"{round(2 * behind_s) + 1} seconds"
     _log.warning("event=state_kept_longer velocity_lag=%r backlog_s=%d", lag, behind_s)
     return settings.model_copy(update={"velocity_lag": lag})
+
+
+def find_watermark(files: CheckpointFiles, inputs: Inputs, settings: Settings) -> int:
+    """The watermark of the checkpoint's state in milliseconds since 1970; 0 where the query need not know it.
+
+    It need not after a start with the same settings: what is behind the watermark is late for the query anyway. It
+    must where the lag is longer now, or this machine's clock is behind the one that the former query went by.
+
+    Raises:
+        CheckpointError: the file system refuses.
+    """
+    contents = read_contents(files)
+    batch, commit = contents.offsets.newest(), contents.commits.newest()
+    newest = max(batch.watermark_ms if batch else 0, read_watermark(commit) if commit else 0)
+    return newest if needs_watermark(newest, time.time() * 1000, inputs.rules.features, settings) else 0
