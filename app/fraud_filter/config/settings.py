@@ -155,7 +155,7 @@ class Settings(BaseSettings):
         2, ge=1, le=1000, description="features: partitions of the state, each with a task slot of its own"
     )
     velocity_lag: Duration = Field(
-        "1 hour", description="features: how far a partition may be behind the newest record; state is kept that long"
+        "1 hour", description="features: older records are rejected as late when they are read; state is kept that long"
     )
     max_offsets_per_trigger: int = Field(
         0, ge=0, description="micro-batch modes: maximum records per batch; 0 = unlimited"
