@@ -7,12 +7,14 @@ import os
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from exhaustive import exhaustive
+from fraud_filter.config import load
+from fraud_filter.kafka.topics import create_topics
 from lab.harness.broker import HOST, Broker
 from lab.harness.processes import free_ports
 from lab.harness.workspace import Workspace
@@ -22,20 +24,31 @@ VERBS = ("run", "generate", "probe", "audit")
 
 
 class _Away(Broker):
-    """Has a second listener, whose advertised address nobody listens at."""
+    """Has a second listener, whose advertised address nobody listens at, and a third one with an IPv6 address."""
 
     def _configure(self, controller_port: int) -> Path:
         properties = super()._configure(controller_port)
-        (port,) = free_ports(1)
-        self.second = f"{HOST}:{port}"
+        ports = free_ports(2)
+        self.second, self.ipv6 = f"{HOST}:{ports[0]}", f"[::1]:{ports[1]}"
         more = {
-            "listeners": f"BROKER://{self.address},AWAY://{self.second},CONTROLLER://{HOST}:{controller_port}",
-            "advertised.listeners": f"BROKER://{self.address},AWAY://{HOST}:1",
-            "listener.security.protocol.map": "BROKER:PLAINTEXT,AWAY:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listeners": f"BROKER://{self.address},AWAY://{self.second},SIX://{self.ipv6},"
+            f"CONTROLLER://{HOST}:{controller_port}",
+            "advertised.listeners": f"BROKER://{self.address},AWAY://{HOST}:1,SIX://{self.ipv6}",
+            "listener.security.protocol.map": ",".join(
+                f"{name}:PLAINTEXT" for name in ("BROKER", "AWAY", "SIX", "CONTROLLER")
+            ),
         }
         lines = [f"{name}={value}" for name, value in more.items()]
         properties.write_text("\n".join([properties.read_text(), *lines, ""]))
         return properties
+
+
+@pytest.fixture(scope="module")
+def away(java_home: Path, kafka_jars: list[Path]) -> Iterator[_Away]:
+    """A broker of this module's own, which has the shipped topics."""
+    with Workspace("fraud-filter-away-") as place, _Away(place, java_home=java_home, jars=kafka_jars) as broker:
+        create_topics(load({"kafka_bootstrap_servers": broker.address}))
+        yield broker
 
 
 def _refused(stage: Stage, *words: str, **settings: str) -> str:
@@ -100,16 +113,33 @@ def test_the_shortest_real_time_duration(stage: Stage) -> None:
     assert "real_time_duration" in message
 
 
-def test_an_advertised_address_that_is_not_reached(java_home: Path, kafka_jars: list[Path], stage: Stage) -> None:
-    with Workspace("fraud-filter-away-") as place, ExitStack() as stack:
-        broker = _Away(place, java_home=java_home, jars=kafka_jars)
-        stack.enter_context(broker)
-        made = stage.environment() | {"KAFKA_BOOTSTRAP_SERVERS": broker.address, "FRAUD_ENV_FILE": os.devnull}
-        topics = [sys.executable, "-m", "fraud_filter", "topics"]
-        subprocess.run(topics, env={**os.environ, **made}, check=True, timeout=60, capture_output=True)
-        for verb in (["run"], ["audit"], ["tail"], ["probe"]):
-            words = [*verb, "--kafka-bootstrap-servers", broker.second, "--kafka-timeout-s", "2"]
-            message = _refused(stage, *words)
-            assert repr(broker.second) in message
-            assert "told the address 127.0.0.1:1 for broker 1, which can't be reached from here: " in message, verb
-            assert "Connection refused" in message, verb
+_VERBS_AWAY = {
+    "run": [],
+    "generate": [],
+    "audit": [],
+    "tail": [],
+    "probe": [],
+    "topics": [],
+    "access": ["--passwords", "none"],
+}
+
+
+@pytest.mark.parametrize("verb", exhaustive(_VERBS_AWAY, but=["run", "generate", "probe", "access"]))
+def test_an_advertised_address_that_is_not_reached(away: _Away, stage: Stage, verb: str) -> None:
+    names = {"input_topic": "payments", "flagged_topic": "payments.flagged", "rejected_topic": "payments.rejected"}
+    words = [verb, *_VERBS_AWAY[verb], "--kafka-bootstrap-servers", away.second, "--kafka-timeout-s", "2"]
+    message = _refused(stage, *words, **names)
+    assert repr(away.second) in message
+    assert "told the address 127.0.0.1:1 for broker 1, which can't be reached from here: " in message
+    assert "Connection refused" in message
+
+
+def test_a_broker_with_an_ipv6_address(away: _Away) -> None:
+    made = {**os.environ, "KAFKA_BOOTSTRAP_SERVERS": away.ipv6, "FRAUD_ENV_FILE": os.devnull}
+    for words, told in (
+        (["generate", "--count", "3", "--malformed-share", "0", "--flagged-share", "0"], "3 delivered, 0 failed"),
+        (["audit"], "nothing lost, nothing unexpected"),
+    ):
+        program = [sys.executable, "-m", "fraud_filter", *words]
+        done = subprocess.run(program, env=made, timeout=60, capture_output=True, text=True, check=False)
+        assert (told in done.stdout, "Traceback" in done.stderr) == (True, False), done

@@ -314,11 +314,67 @@ def test_a_repair_holds_the_lock_while_it_works(checkpoint: Path) -> None:
     assert f"a {ours} works on" in str(refused.value)
 
 
-def test_what_is_no_checkpoint_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    refused = call("repair", tmp_path / "none")
+@pytest.mark.parametrize(
+    ("verb", "path", "said"),
+    [
+        ("repair", "none", "is no checkpoint: it has neither metadata nor offsets nor commits"),
+        ("inspect", "nosuch://place/checkpoint", 'No FileSystem for scheme "nosuch"'),
+    ],
+)
+def test_what_is_no_checkpoint_is_refused_in_a_sentence(tmp_path: Path, verb: str, path: str, said: str) -> None:
+    refused = call(verb, path if "://" in path else tmp_path / path)
     assert refused.returncode == 2
-    assert refused.stderr.splitlines()[-1].endswith("is no checkpoint: it has neither metadata nor offsets nor commits")
+    assert refused.stderr.splitlines()[-1].startswith("fraud-filter: argument PATH: ")
+    assert refused.stderr.splitlines()[-1].endswith(said)
     assert "Traceback" not in refused.stderr
+
+
+def test_directories_in_place_of_files_are_broken_entries(checkpoint: Path, opened: Opener) -> None:
+    files = opened(checkpoint)
+    for path in ("metadata", "offsets/4", "commits/3", "sources/0/0"):
+        (checkpoint / path).unlink(missing_ok=True)
+        (checkpoint / path).mkdir(parents=True)
+    found = inspect_checkpoint(files, 0)
+    assert found.broken == {"offsets/4": "it is a directory", "commits/3": "it is a directory"}
+    assert (found.query_id, found.newest_commit, found.pending) == (None, 2, [3, 4])
+    repair(files, "micro-batch")
+    assert is_startable(files, "micro-batch")
+    assert inspect_checkpoint(files, 0).broken == {}
+
+
+def test_names_that_are_no_numbers_to_spark_are_no_entries(checkpoint: Path, opened: Opener) -> None:
+    before = inspect_checkpoint(opened(checkpoint), 0)
+    for name in ("²", "٣", "007", "9" * 30, "-1", "+5", "x"):
+        (checkpoint / "offsets" / name).write_bytes(os.urandom(99))
+        (checkpoint / "commits" / name).mkdir()
+    assert inspect_checkpoint(opened(checkpoint), 0) == before
+
+
+@pytest.mark.parametrize("log", ["offsets", "commits", "sources", "state"])
+def test_a_file_in_place_of_a_directory_is_refused(tmp_path: Path, opened: Opener, log: str) -> None:
+    (tmp_path / log).write_text("x")
+    for work in (lambda: inspect_checkpoint(opened(tmp_path), 0), lambda: repair(opened(tmp_path), "continuous")):
+        with pytest.raises(UsageError, match=rf"is none: {log} is a file, where a directory belongs"):
+            work()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("[]", "3", "{}", '{"copy": 3}', '{"copy": "before-repair-1", "steps": [[1, null]]}'),
+        '{"copy": "../x", "steps": []}',
+        '{"copy": "before-repair-1", "steps": [["../elsewhere", null]]}',
+        '{"copy": "before-repair-1", "steps": [["offsets/3", 5]]}',
+    ],
+)
+def test_a_record_of_a_repair_that_is_none_is_refused(checkpoint: Path, opened: Opener, content: str) -> None:
+    kept = checkpoint.parent / "elsewhere"
+    kept.write_text("kept")
+    (checkpoint / STATE).write_text(content)
+    before = logs(checkpoint)
+    with pytest.raises(UsageError, match=f"{STATE} can't be read as what an earlier repair left"):
+        repair(opened(checkpoint), "micro-batch")
+    assert (logs(checkpoint), kept.read_text()) == (before, "kept")
 
 
 @pytest.mark.parametrize("sign", exhaustive([STATE, "before-repair-", "offsets/.3.repair.tmp"], but=["before-repair-"]))

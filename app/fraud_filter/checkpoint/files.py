@@ -73,22 +73,36 @@ class CheckpointFiles:
         return bool(self._try(lambda: self._fs.exists(self._path(path))))
 
     def names(self, folder: str = "", *, directories: bool = False) -> list[str]:
-        """Names of the files (or directories) in a directory; none when there is no such directory."""
+        """Names of the files (or directories) in a directory; none when there is no such directory.
+
+        Raises:
+            UsageError: it is a file.
+        """
         if not self.exists(folder):
             return []
-        statuses = self._try(lambda: self._fs.listStatus(self._path(folder)))
+        path = self._path(folder)
+        statuses = self._try(lambda: self._fs.listStatus(path))
+        if len(statuses) == 1 and statuses[0].getPath().equals(self._fs.makeQualified(path)):
+            raise UsageError(
+                f"the checkpoint {self.location!r} is none: {folder or 'it'} is a file, where a directory belongs"
+            )
         return sorted(str(status.getPath().getName()) for status in statuses if status.isDirectory() == directories)
 
     def read(self, path: str) -> bytes:
         """A file's bytes.
 
         Raises:
-            BrokenEntryError: they don't fit their checksum.
+            BrokenEntryError: they don't fit their checksum, or it is a directory.
             GoneError: there is no such file.
         """
         from py4j.protocol import Py4JJavaError
 
-        stream = self._try(lambda: self._fs.open(self._path(path)))
+        try:
+            stream = self._try(lambda: self._fs.open(self._path(path)))
+        except CheckpointError:
+            if self._try(lambda: self._fs.isDirectory(self._path(path))):
+                raise BrokenEntryError("it is a directory") from None
+            raise
         try:
             return bytes(self._read_all(stream))
         except Py4JJavaError as error:

@@ -16,7 +16,7 @@ from fraud_filter.checkpoint.entries import BrokenEntryError
 from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.checkpoint.plan import COMMITS, OFFSETS
 from fraud_filter.checkpoint.progress import Offsets, Progress, StateProgress, from_event, offsets_of
-from fraud_filter.checkpoint.reading import read_offset_entry
+from fraud_filter.checkpoint.reading import entry_numbers, read_offset_entry
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -101,7 +101,7 @@ class CheckpointReader:
         return self._last
 
     def _commits(self) -> Iterator[int]:
-        return (int(name) for name in self._files.names(COMMITS) if name.isdigit())
+        return iter(entry_numbers(self._files.names(COMMITS)))
 
     def _read(self, number: int) -> Offsets | None:
         if not self._files.exists(f"{OFFSETS}/{number}"):  # removed between the two looks: a newer one is there

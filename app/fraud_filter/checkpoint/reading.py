@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable
 from functools import partial
 
 from fraud_filter.checkpoint.contents import Contents, Log
@@ -16,6 +18,8 @@ from fraud_filter.checkpoint.entries import (
 from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.checkpoint.plan import COMMITS, OFFSETS
 
+#: An entry's name as Spark writes it; what else lies in a log is none, to Spark neither.
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 #: Prefix of the directories in which a repair keeps the old logs; see `repair`.
 KEPT_ASIDE = "before-repair-"
 
@@ -27,7 +31,8 @@ def read_contents(files: CheckpointFiles) -> Contents:
         FraudFilterError: the file system refuses or can't be reached.
     """
     names = {log: files.names(log) for log in (OFFSETS, COMMITS)}
-    numbers = {log: [int(name) for name in found if name.isdigit()] for log, found in names.items()}
+    # Spark takes a directory for an entry, too, and can't read it.
+    numbers = {log: entry_numbers(names[log] + files.names(log, directories=True)) for log in names}
     return Contents(
         offsets=Log(numbers[OFFSETS], partial(read_offset_entry, files)),
         commits=Log(numbers[COMMITS], partial(_commit_entry, files)),
@@ -37,6 +42,11 @@ def read_contents(files: CheckpointFiles) -> Contents:
         stateful=bool(files.names("state", directories=True)),
         kept_aside=tuple(name for name in files.names(directories=True) if name.startswith(KEPT_ASIDE)),
     )
+
+
+def entry_numbers(names: Iterable[str]) -> list[int]:
+    """The numbers of those names that are an entry's."""
+    return [int(name) for name in names if _NUMBER.fullmatch(name)]
 
 
 def _is_temporary(name: str) -> bool:
@@ -72,7 +82,7 @@ def _query_id(files: CheckpointFiles) -> str | None:
 
 def _initial(files: CheckpointFiles) -> tuple[str, ...] | None:
     """Where each source first began; None unless every source is Kafka's and has written it down."""
-    sources = sorted(int(name) for name in files.names("sources", directories=True) if name.isdigit())
+    sources = sorted(entry_numbers(files.names("sources", directories=True)))
     found = []
     for source in sources:
         path = f"sources/{source}/0"

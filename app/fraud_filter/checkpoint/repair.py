@@ -16,6 +16,7 @@ Spark reads none of them.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -37,12 +38,15 @@ from fraud_filter.checkpoint.plan import (
 )
 from fraud_filter.checkpoint.reading import KEPT_ASIDE, read_contents
 from fraud_filter.config import ModeName
-from fraud_filter.errors import FraudFilterError
+from fraud_filter.errors import FraudFilterError, UsageError
 
 #: How far a repair is.
 STATE = "fraud-filter-repair.json"
 #: Copies of earlier versions of this program, whose repair was killed.
 _FORMER = ("keeping-", "repairing-")
+#: What its copy can be named, and what its steps change: nothing that lies elsewhere.
+_COPY = re.compile(rf"{KEPT_ASIDE}[0-9TZ-]+")
+_STEP = re.compile(rf"sources|(?:{OFFSETS}|{COMMITS})/[^/]+")
 _COPIED = ("metadata", OFFSETS, COMMITS, "sources")
 
 
@@ -64,6 +68,7 @@ def repair(files: CheckpointFiles, mode: ModeName, clock: Callable[[], float] = 
 
     Raises:
         UnrepairableError: nothing proves where to go on from; nothing was changed.
+        UsageError: what an earlier repair left is not such.
         FraudFilterError: the file system refuses, or a query runs on the checkpoint.
     """
     now = clock()
@@ -188,12 +193,24 @@ def _read_state(files: CheckpointFiles) -> tuple[str | None, tuple[Step, ...]]:
         return None, ()
     try:
         found = json.loads(files.read(STATE))
-    except (BrokenEntryError, ValueError):
+    except (BrokenEntryError, ValueError, RecursionError):
         return None, ()
-    steps: list[Step] = [
-        Remove(path) if content is None else Write(path, content.encode()) for path, content in found["steps"]
-    ]
-    return str(found["copy"]), tuple(steps)
+    try:
+        copy, steps = str(found["copy"]), [_step(path, content) for path, content in found["steps"]]
+        if not _COPY.fullmatch(copy):
+            raise ValueError(copy)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UsageError(
+            f"{files.location}/{STATE} can't be read as what an earlier repair left: put back a copy of it, or remove "
+            "it if no repair was cut off"
+        ) from None
+    return copy, tuple(steps)
+
+
+def _step(path: str, content: str | None) -> Step:
+    if not _STEP.fullmatch(path):
+        raise ValueError(path)
+    return Remove(path) if content is None else Write(path, content.encode())
 
 
 def _write_state(files: CheckpointFiles, copy: str, steps: tuple[Step, ...]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, cast, get_args
 
 import click
@@ -41,12 +41,14 @@ def command() -> None:
 @settings_options("spark_conf")
 def inspect(path: str, as_json: bool, settings: Settings) -> None:
     """Say which offsets are committed, what is pending or broken, and which modes can start from it."""
-    from fraud_filter.checkpoint.java import open_checkpoint
+    from fraud_filter.checkpoint.files import CheckpointError
     from fraud_filter.checkpoint.report import inspect_checkpoint, print_inspection
 
-    with open_checkpoint(path, settings) as files:
-        _require_one(path, files.exists)
-        found = inspect_checkpoint(files, round(time.time() * 1000))
+    with _opened(path, settings) as files:
+        try:
+            found = inspect_checkpoint(files, round(time.time() * 1000))
+        except CheckpointError as error:
+            raise UsageError(f"argument PATH: {error}") from None
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2))
     else:
@@ -77,7 +79,6 @@ def repair(path: str, mode: str, unlocked: bool, settings: Settings) -> None:
     """
     from py4j.protocol import Py4JError
 
-    from fraud_filter.checkpoint.java import open_checkpoint
     from fraud_filter.checkpoint.plan import UnrepairableError
     from fraud_filter.checkpoint.repair import repair as carry_out
     from fraud_filter.lock.checkpoint_lock import checkpoint_lock
@@ -88,8 +89,7 @@ def repair(path: str, mode: str, unlocked: bool, settings: Settings) -> None:
     if directory is not None:
         _require_one(path, lambda name: (directory / name).exists())  # before there is a lock in it
     locked = checkpoint_lock(settings, "repair", named_by="argument PATH")
-    with nullcontext(Lock()) if unlocked else locked as lock, open_checkpoint(path, settings, lock.descriptor) as files:
-        _require_one(path, files.exists)
+    with nullcontext(Lock()) if unlocked else locked as lock, _opened(path, settings, lock.descriptor) as files:
         _take(lock, files)
         try:
             done = carry_out(files, cast(ModeName, mode))
@@ -105,6 +105,20 @@ def repair(path: str, mode: str, unlocked: bool, settings: Settings) -> None:
         click.echo(f"{mode} mode can start from it now; the old logs are in {path.rstrip('/')}/{done.kept_aside}")
     else:
         click.echo(f"nothing to repair: {mode} mode can start from it")
+
+
+@contextmanager
+def _opened(path: str, settings: Settings, keep_open: int | None = None) -> Iterator[CheckpointFiles]:
+    from fraud_filter.checkpoint.files import CheckpointError
+    from fraud_filter.checkpoint.java import open_checkpoint
+
+    with ExitStack() as stack:
+        try:
+            files = stack.enter_context(open_checkpoint(path, settings, keep_open))
+            _require_one(path, files.exists)
+        except CheckpointError as error:
+            raise UsageError(f"argument PATH: {error}") from None
+        yield files
 
 
 def _require_one(path: str, exists: Callable[[str], bool]) -> None:

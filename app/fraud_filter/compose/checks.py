@@ -46,7 +46,7 @@ def check_servers(stack: Stack, settings: Settings) -> None:
         UsageError: an address means the container itself.
     """
     servers = settings.kafka_bootstrap_servers
-    here = [server for server in servers.split(",") if server.startswith(("127.", "localhost:"))]
+    here = [server for server in servers.split(",") if server.startswith(("127.", "localhost:", "[::1]:"))]
     if here and not stack.own_kafka:
         raise UsageError(
             f"KAFKA_BOOTSTRAP_SERVERS={servers}: in a container {here[0]} is the container itself: give the address by "

@@ -21,6 +21,8 @@ class Readings:
     p50_s: float | None = None
     p99_s: float | None = None
     lag: float | None = None
+    #: Records that an open transaction holds back from a reader of committed records.
+    held: float | None = None
     commit_age_s: float | None = None
     #: The service of the active filter, and of a standby that can take over.
     active: str | None = None
@@ -50,6 +52,7 @@ def read(prometheus: Prometheus) -> Readings:
         p50_s=quantile(0.5),
         p99_s=quantile(0.99),
         lag=number("sum(fraud_filter_consumer_lag_records)"),
+        held=number("sum(fraud_filter_held_records)"),
         commit_age_s=number("time() - max(fraud_filter_last_progress_timestamp_seconds)"),
         active=label("fraud_filter_up == 1", "job"),
         standby=label('fraud_filter_state{state="standby"} == 1', "job"),

@@ -43,12 +43,13 @@ def as_dict(states: list[ServiceState], readings: Readings, addresses: list[tupl
 
 
 def figure_rows(readings: Readings) -> list[tuple[str, str]]:
-    """Name and value with its unit; a dash where there is no value."""
+    """Name and value with its unit; a dash where there is no value. What is held back is there when something is."""
 
     def shown(value: float | None, unit: str, digits: int = 0, factor: float = 1) -> str:
         return _NONE if value is None else f"{value * factor:.{digits}f} {unit}"
 
     latency = f"p50 {shown(readings.p50_s, 'ms', 1, 1000)}, p99 {shown(readings.p99_s, 'ms', 1, 1000)}"
+    held = [("held back", f"{shown(readings.held, 'records')} of an open transaction")] if readings.held else []
     return [
         ("mode", readings.mode or _NONE),
         ("active, standby", f"{readings.active or _NONE}, {readings.standby or _NONE}"),
@@ -56,6 +57,7 @@ def figure_rows(readings: Readings) -> list[tuple[str, str]]:
         ("flagged", shown(readings.flagged_rate, "/s", 1)),
         ("latency, last minute", latency),
         ("lag", shown(readings.lag, "records")),
+        *held,
         ("last commit", shown(readings.commit_age_s, "s ago")),
     ]
 

@@ -20,8 +20,8 @@ SourceName = Literal["kafka", "rate", "socket", "format"]
 SinkName = Literal["kafka", "console", "memory"]
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_SERVER = re.compile(r"[^\s,:]+:\d{1,5}")
-_SERVERS = re.compile(r"[^\s,:]+:\d{1,5}(,[^\s,:]+:\d{1,5})*")
+#: A name or an IPv4 address, or an IPv6 address in brackets; then the port.
+_SERVER = re.compile(r"(?:[^\s,:/\[\]]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
 _DURATION = re.compile(r"(\d+) (millisecond|second|minute|hour|day)s?")
 _UNIT_S = {"millisecond": 0.001, "second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 
@@ -33,13 +33,21 @@ def _topic(name: str) -> str:
 
 
 def _servers(servers: str) -> str:
-    if not _SERVERS.fullmatch(servers):
-        raise ValueError("expected host:port, several separated by commas, such as 127.0.0.1:9092")
+    if not all(map(_is_server, servers.split(","))):
+        raise ValueError(
+            "expected host:port, several separated by commas, such as 127.0.0.1:9092 or [::1]:9092; ports are 1 to "
+            "65535"
+        )
     return servers
 
 
+def _is_server(server: str) -> bool:
+    found = _SERVER.fullmatch(server)
+    return found is not None and 0 < int(found[1]) <= 65_535
+
+
 def _server(server: str) -> str:
-    if not _SERVER.fullmatch(server) or int(server.rpartition(":")[2]) > 65_535:
+    if not _is_server(server):
         raise ValueError("expected host:port, such as 127.0.0.1:9999")
     return server
 

@@ -20,6 +20,7 @@ from fraud_filter.generator.report import LATE_MS, Lateness, Report
 from fraud_filter.generator.source import Batch, Source
 from fraud_filter.kafka.client import librdkafka_config
 from fraud_filter.kafka.refusals import no_broker, no_topic
+from fraud_filter.kafka.topic_id import find_topics, open_admin
 from fraud_filter.schema import HEADER_LABEL, LEGITIMATE, PREFIX_BYTES
 
 #: Header of every generated record: when it was due, in microseconds since 1970, as decimal ASCII. A latency
@@ -245,7 +246,13 @@ def _rate(count: int, interval_s: float) -> float | None:
 
 
 def _connect(settings: Settings, on_error: Any) -> Any:
-    """A producer that confirms nothing but errors, and has seen the topic."""
+    """A producer that confirms nothing but errors, and has seen the topic.
+
+    The topic is asked for by another client first: the producer sees it at the address that it was given, and does not
+    say that it can't reach the address to which it then has to send.
+    """
+    if settings.input_topic not in find_topics(open_admin(settings), settings, [settings.input_topic]):
+        raise no_topic(settings, "input_topic")
     config = librdkafka_config(settings) | {
         "enable.idempotence": True,  # a retry neither doubles nor reorders payments
         "linger.ms": 0,
@@ -257,9 +264,7 @@ def _connect(settings: Settings, on_error: Any) -> Any:
     }
     try:
         producer = Producer(config)
-        topics = producer.list_topics(timeout=settings.kafka_timeout_s).topics
+        producer.list_topics(settings.input_topic, timeout=settings.kafka_timeout_s)
     except KafkaException as error:
         raise no_broker(settings, error) from None
-    if settings.input_topic not in topics:
-        raise no_topic(settings, "input_topic")
     return producer

@@ -27,6 +27,7 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.access import PRINCIPAL, User
 from fraud_filter.kafka.client import librdkafka_config, read_password
+from fraud_filter.kafka.refusals import describe_error, is_unanswered, no_broker
 
 #: How the declared users log in.
 _MECHANISM = ScramMechanism.SCRAM_SHA_512
@@ -85,14 +86,15 @@ class Cluster:
                 ourselves. Otherwise only a declared user's own undeclared rights do.
 
         Raises:
-            FraudFilterError: the brokers do not answer, or refuse.
+            NoBrokerError: no broker answers within `kafka_timeout_s` seconds.
+            FraudFilterError: the brokers refuse.
         """
         try:
             self._require_rights()
             logins = self._logins()
             rights = frozenset(self._admin.describe_acls(_FILTER_ALL, **self._timeout).result())
         except KafkaException as error:
-            raise self._refused("do not tell", error.args[0].str()) from None
+            raise self._failed("do not tell", error) from None
         declared = {user.principal for user in users}
         wanted = frozenset().union(*(user.rights() for user in users))
         wanted_logins = {(user.name, _MECHANISM) for user in users}
@@ -115,7 +117,8 @@ class Cluster:
 
         Raises:
             UsageError: a password can't be read; nothing was changed.
-            FraudFilterError: the brokers do not answer, or refuse.
+            NoBrokerError: no broker answers within `kafka_timeout_s` seconds.
+            FraudFilterError: the brokers refuse.
         """
         scram = ScramCredentialInfo(_MECHANISM, _ITERATIONS)
         logins: list[Any] = [
@@ -133,7 +136,7 @@ class Cluster:
             if change.added_rights:
                 _all(self._admin.create_acls(list(change.added_rights), **self._timeout).values())
         except KafkaException as error:
-            raise self._refused("did not change", error.args[0].str()) from None
+            raise self._failed("did not change", error) from None
 
     def _logins(self) -> set[Login]:
         described = self._admin.describe_user_scram_credentials(**self._timeout)
@@ -148,6 +151,11 @@ class Cluster:
         described = self._admin.describe_cluster(include_authorized_operations=True, **self._timeout)
         if not set(described.result().authorized_operations or ()) >= _NEEDED:
             raise self._refused("do not tell", "that is for their administrators")
+
+    def _failed(self, what: str, error: KafkaException) -> FraudFilterError:
+        if is_unanswered(error):
+            return no_broker(self._settings, error)
+        return self._refused(what, describe_error(error))
 
     def _refused(self, what: str, reason: str) -> FraudFilterError:
         return FraudFilterError(

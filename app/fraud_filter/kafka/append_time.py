@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
-from fraud_filter.kafka.refusals import describe_error
+from fraud_filter.kafka.refusals import describe_error, is_unanswered, no_broker
 from fraud_filter.kafka.topic_config import read_config
 from fraud_filter.kafka.topic_id import open_admin
 
@@ -22,9 +22,10 @@ _log = logging.getLogger(__name__)
 
 
 def require_append_time(settings: Settings, topics: list[str]) -> None:
-    """Refuses topics whose records are stamped by producers; a broker that does not tell is believed.
+    """Refuses topics whose records are stamped by producers; a broker that does not tell this user is believed.
 
     Raises:
+        NoBrokerError: no broker answers within `kafka_timeout_s` seconds.
         UsageError: a topic's `message.timestamp.type` is another.
     """
     admin = open_admin(settings)
@@ -32,6 +33,8 @@ def require_append_time(settings: Settings, topics: list[str]) -> None:
         try:
             stamped = read_config(admin, settings, topic)[_TIMESTAMP_TYPE]
         except KafkaException as error:
+            if is_unanswered(error):
+                raise no_broker(settings, error) from None
             _log.warning("event=timestamp_type_unknown topic=%s reason=%s", topic, describe_error(error))
             continue
         if stamped != "LogAppendTime":

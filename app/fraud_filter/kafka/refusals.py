@@ -47,6 +47,12 @@ def no_topic(settings: Settings, setting: str) -> UsageError:
     return refused(setting, getattr(settings, setting), reason, "create it with `fraud-filter topics` or name another")
 
 
+def is_unanswered(error: BaseException) -> bool:
+    """Whether this is no refusal of a broker's, but no word from it."""
+    unanswered = KafkaError._TIMED_OUT, KafkaError._TRANSPORT
+    return isinstance(error, KafkaException) and error.args[0].code() in unanswered
+
+
 def describe_error(error: KafkaException) -> str:
     """librdkafka's words without its code."""
     detail = error.args[0]

@@ -16,7 +16,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from fraud_filter.config import Settings
 from fraud_filter.kafka.client import librdkafka_config
-from fraud_filter.kafka.refusals import no_broker, no_topic
+from fraud_filter.kafka.refusals import is_unanswered, no_broker, no_topic
 
 #: A request goes to the controller that the client knows, and a client whose controller is gone waits for it. So each
 #: try has a part of the time, and the next one a client that asks the brokers again.
@@ -80,7 +80,7 @@ def find_topics(
         return {name: _topic(answer) for name, answer in answers.items() if answer is not None}
 
     retrying = Retrying(
-        retry=retry_if_exception(_is_unanswered),
+        retry=retry_if_exception(is_unanswered),
         stop=stop_after_delay(timeout_s),
         wait=wait_fixed(0.1),
         before_sleep=lambda _: clients.append(spares.pop() if spares else open_admin(settings)),
@@ -107,8 +107,3 @@ def _topic(described: Any) -> Topic:
     partitions = sorted(described.partitions, key=lambda part: part.id)
     led = [part.id for part in partitions if part.leader]
     return Topic(str(described.topic_id) if any(bits) else "", [part.id for part in partitions], led)
-
-
-def _is_unanswered(error: BaseException) -> bool:
-    unanswered = KafkaError._TIMED_OUT, KafkaError._TRANSPORT
-    return isinstance(error, KafkaException) and error.args[0].code() in unanswered

@@ -16,14 +16,12 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.kafka.files import own_name, read_file
-from fraud_filter.kafka.refusals import describe_error
+from fraud_filter.kafka.refusals import describe_error, is_unanswered
 from fraud_filter.kafka.topic_config import read_config
 from fraud_filter.kafka.topic_id import Topic, find_topics, open_admin
 
 #: The one setting whose other value makes every latency figure wrong, so that a difference is an error.
 _TIMESTAMP_TYPE = "message.timestamp.type"
-#: Not the broker's refusal of a topic, but no word from it.
-_UNANSWERED = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
 
 _log = logging.getLogger(__name__)
 
@@ -131,7 +129,7 @@ def _create(admin: AdminClient, settings: Settings, specs: list[TopicSpec]) -> l
             # Somebody else may have created it since it was looked up: then it is an existing one.
             if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 continue
-            if error.args[0].code() in _UNANSWERED:
+            if is_unanswered(error):
                 raise
             raise UsageError(
                 f"topic {spec.name!r} was refused by the broker: {describe_error(error)} "

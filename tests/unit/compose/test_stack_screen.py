@@ -39,7 +39,7 @@ def answering() -> Iterator[str]:
 
 
 def test_figures_have_units() -> None:
-    rows = dict(figure_rows(Readings("continuous", 100.04, 5.0, 0.0061, 0.0462, 3, 2.4, "standby", None)))
+    rows = dict(figure_rows(Readings("continuous", 100.04, 5.0, 0.0061, 0.0462, 3, 0, 2.4, "standby", None)))
     assert rows == {
         "mode": "continuous",
         "active, standby": "standby, -",
@@ -49,6 +49,11 @@ def test_figures_have_units() -> None:
         "lag": "3 records",
         "last commit": "2 s ago",
     }
+
+
+def test_what_a_transaction_holds_back_is_shown_when_there_is_something() -> None:
+    assert dict(figure_rows(Readings(lag=0, held=12)))["held back"] == "12 records of an open transaction"
+    assert "held back" not in dict(figure_rows(Readings(held=0)))
 
 
 def test_what_is_not_known_is_a_dash_not_zero() -> None:
@@ -66,7 +71,7 @@ def test_the_screen_tells_where_to_get_the_report() -> None:
 def test_prometheus_is_asked(answering: str) -> None:
     each = 0.0042
     assert read(Prometheus(answering)) == Readings(
-        "continuous", each, each, each, each, each, each, active="standby", standby="standby"
+        "continuous", each, each, each, each, each, each, each, active="standby", standby="standby"
     )
 
 

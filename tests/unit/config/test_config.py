@@ -56,6 +56,9 @@ def test_options_given_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("mode", "turbo", "'micro-batch', 'async-progress', 'continuous' or 'real-time'"),
         ("kafka_bootstrap_servers", "kafka", "host:port"),
+        ("kafka_bootstrap_servers", "kafka:9092,kafka:99999", "ports are 1 to 65535"),
+        ("kafka_bootstrap_servers", "::1:9092", "[::1]:9092"),
+        ("kafka_bootstrap_servers", "http://kafka:9092", "host:port"),
         ("input_topic", "pay ments", "letters, digits, dots"),
         ("continuous_interval", "soon", "'5 seconds'"),
         ("linger_ms", "-1", "greater than or equal to 0"),

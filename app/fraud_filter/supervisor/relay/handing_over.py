@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
 from fraud_filter.checkpoint.plan import COMMITS
+from fraud_filter.checkpoint.reading import entry_numbers
 from fraud_filter.modes import Mode
 from fraud_filter.supervisor.relay.batch_end import BatchEnd
 from fraud_filter.supervisor.relay.request import Inbox
@@ -72,7 +73,7 @@ class HandingOver:
         elif self._batches:
             self._let_end(self._batches, bool(when))
         elif when:
-            newest = max((int(name) for name in self._files.names(COMMITS) if name.isdigit()), default=-1)
+            newest = max(entry_numbers(self._files.names(COMMITS)), default=-1)
             if self._commit is not None and newest > self._commit:
                 self._agree()
             self._commit = newest
