@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ import pytest
 from exhaustive import exhaustive
 from fraud_filter.config import load
 from fraud_filter.kafka.topics import create_topics
+from fraud_filter.query.record_size import most_written_bytes
 from lab.harness.broker import HOST, Broker
 from lab.harness.processes import free_ports
 from lab.harness.workspace import Workspace
@@ -80,6 +81,16 @@ def test_a_missing_topic(stage: Stage, verb: str) -> None:
     message = _refused(stage, verb, **names)
     assert "no-such-" in message
     assert "fraud-filter topics" in message
+
+
+@pytest.mark.parametrize("setting", exhaustive(["flagged_topic", "rejected_topic"], but=["flagged_topic"]))
+def test_an_output_topic_that_takes_too_little(stage: Stage, topics: Callable[..., str], setting: str) -> None:
+    needed = most_written_bytes(load())
+    topic = topics("small", max_message_bytes=str(needed - 1))
+    said = _refused(stage, "run", **{setting: topic})
+    assert f"setting {setting} " in said
+    assert f"'{topic}' has max.message.bytes={needed - 1}, less than the {needed} that a decision may have; " in said
+    assert f"set max.message.bytes={needed} on the topic, or lower max_record_bytes" in said
 
 
 def test_rules_that_spark_refuses(stage: Stage, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from confluent_kafka import Producer
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from faults import events, metrics
 from fraud_filter.audit.run import audit
@@ -30,10 +31,9 @@ _MODES = [
 
 @pytest.fixture
 def open_stage(stage: Stage, topics: Callable[..., str]) -> Stage:
-    """A stage whose producers stamp their records, and whose topic of flagged records takes small ones alone."""
+    """A stage whose producers stamp their records."""
     wide = {"message_timestamp_type": "CreateTime", "message_timestamp_after_max_ms": str(2**63 - 1)}
-    flagged = topics("flagged-small", max_message_bytes=str(_FLAGGED_BYTES))
-    return replace(stage, input=topics("payments-open", **wide), flagged=flagged)
+    return replace(stage, input=topics("payments-open", **wide))
 
 
 def _send(stage: Stage, partition: int, value: bytes, **record: Any) -> None:
@@ -61,7 +61,8 @@ def _flagged(stage: Stage) -> set[str]:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode", _MODES)
-def test_records_that_end_the_query_are_set_aside(open_stage: Stage, tmp_path: Path, mode: str) -> None:
+def test_records_that_end_the_query_are_set_aside(open_stage: Stage, admin: Any, tmp_path: Path, mode: str) -> None:
+    """The topic of flagged records takes small ones alone from then on: a first start refuses such a one."""
     stage, (port,) = open_stage, free_ports(1)
     day = "date_trunc('DAY', created_at) < timestamp'2000-01-01 00:00:00'"
     rules = [{"name": "large", "when": "amount > 5000"}, {"name": "old", "when": day}]
@@ -71,6 +72,8 @@ def test_records_that_end_the_query_are_set_aside(open_stage: Stage, tmp_path: P
     before = _payments(stage, "before", 10)
     with stage.run(**own) as program:
         wait_until(lambda: _flagged(stage) == before, "the first payments are decided", program)
+        small = {"max.message.bytes": str(_FLAGGED_BYTES)}
+        admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, stage.flagged, configs=small)])
         _send(stage, 0, payment("old", 1).replace(b"2026-03-01T12", b"-290308-12-21T20"))
         _send(stage, 0, payment("late", 6000), timestamp=_BEYOND_MS)
         _send(stage, 1, b"\0" * _HUGE)

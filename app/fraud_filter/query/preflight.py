@@ -92,7 +92,7 @@ def check_inputs(settings: Settings) -> Inputs:
     _check_port(settings)
     partitions = {"rate": settings.rate_partitions, "socket": 1}.get(settings.source, 0)
     if "kafka" in (settings.source, settings.sink):
-        partitions = count_partitions(settings) or partitions
+        partitions = count_partitions(settings, first=True) or partitions
     return Inputs(mode, schema, rules, partitions, state_partitions(rules, settings), model)
 
 
@@ -225,11 +225,15 @@ def _check_port(settings: Settings) -> None:
             raise refused("ui_port", settings.ui_port, reason, "give a free port, or 0 for no page") from None
 
 
-def count_partitions(settings: Settings) -> int:
+def count_partitions(settings: Settings, *, first: bool = False) -> int:
     """The number of partitions of the input topic, 0 when the source is not Kafka.
 
+    Args:
+        first: whether no query of this program has run yet: an output topic that takes too little is refused then.
+            Later it is warned of, as the payments that it takes are decided.
+
     Raises:
-        UsageError: no broker answers, or one of the topics does not exist.
+        UsageError: no broker answers, one of the topics does not exist, or an output topic can't be used.
     """
     wanted = ["input_topic"] if settings.source == "kafka" else []
     if settings.sink == "kafka":
@@ -243,15 +247,16 @@ def count_partitions(settings: Settings) -> int:
         if name not in found:
             raise no_topic(settings, setting)
         if setting != "input_topic":
-            _check_output_topic(admin, settings, setting)
+            _check_output_topic(admin, settings, setting, first=first)
     return len(found[settings.input_topic].partitions) if settings.source == "kafka" else 0
 
 
-def _check_output_topic(admin: AdminClient, settings: Settings, setting: str) -> None:
-    """A record that the topic does not take ends the query: it warns of one that takes small records alone.
+def _check_output_topic(admin: AdminClient, settings: Settings, setting: str, *, first: bool) -> None:
+    """A record that the topic does not take ends the query.
 
     Raises:
-        UsageError: the topic is compacted, and takes no record without a key.
+        UsageError: the topic is compacted, and takes no record without a key; or it takes small records alone, at the
+            `first` start.
     """
     name, needed = getattr(settings, setting), most_written_bytes(settings)
     try:
@@ -263,9 +268,13 @@ def _check_output_topic(admin: AdminClient, settings: Settings, setting: str) ->
     if "compact" in policy:
         reason = f"has cleanup.policy={policy}: it takes no payment without a key, and keeps one decision of each key"
         raise refused(setting, name, reason, "set cleanup.policy=delete on it")
-    if present < needed:
-        _log.warning(
-            "event=topic_takes_too_little topic=%s max_message_bytes=%d needed=%d "
-            'action="set max.message.bytes=%d on the topic, or lower max_record_bytes"',
-            name, present, needed, needed,
-        )  # fmt: skip
+    if present >= needed:
+        return
+    if first:
+        reason = f"has max.message.bytes={present}, less than the {needed} that a decision may have"
+        raise refused(setting, name, reason, f"set max.message.bytes={needed} on the topic, or lower max_record_bytes")
+    _log.warning(
+        "event=topic_takes_too_little topic=%s max_message_bytes=%d needed=%d "
+        'action="set max.message.bytes=%d on the topic, or lower max_record_bytes"',
+        name, present, needed, needed,
+    )  # fmt: skip
