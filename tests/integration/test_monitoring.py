@@ -76,7 +76,8 @@ def queries() -> list[Any]:
     """Panel by panel: (dashboard, panel, [(legend, expression)])."""
     found = []
     for path in DASHBOARDS:
-        for panel in json.loads(path.read_text())["panels"]:
+        told = json.loads(path.read_text())["panels"]
+        for panel in (one for each in told for one in (each, *each.get("panels", []))):
             if panel["type"] != "row":
                 asked = [(target["legendFormat"], target["expr"]) for target in panel["targets"]]
                 found.append(pytest.param(panel["title"], asked, id=f"{path.stem}: {panel['title']}"))

@@ -15,7 +15,8 @@ def write(folder: Path) -> None:
     """One file a dashboard, named by its identity."""
     for board in (filter_board.BOARD, engine_board.BOARD, infrastructure_board.BOARD):
         made = board.build()
-        for number, panel in enumerate(made.panels or [], start=1):
+        rows_and_panels = (one for panel in made.panels or [] for one in (panel, *getattr(panel, "panels", [])))
+        for number, panel in enumerate(rows_and_panels, start=1):
             panel.id_val = number
         text = JSONEncoder(sort_keys=True, indent=2).encode(made)
         (folder / f"{made.uid}.json").write_text(text + "\n", encoding="utf-8")

@@ -94,7 +94,7 @@ _COMMITS: Content = (
 )
 
 _VELOCITY: Content = (
-    row("State of the features"),
+    row("State of the features", optional=True),
     lines(
         "Rows in the state",
         "What features are computed from: one row for each key and period, as of the newest batch end. Empty without "
@@ -136,7 +136,7 @@ _VELOCITY: Content = (
 )
 
 _SCORES: Content = (
-    row("Scores of the model"),
+    row("Scores of the model", optional=True),
     spread(
         "Scores of flagged payments",
         "How many flagged payments have which score; of payments that are not flagged nothing is written. Told by the "

@@ -138,23 +138,6 @@ _ALERTS: Content = (
         ask(_or_none(_STATE), "{{deployment}} {{mode}}"),
         words={0: ("no filter", DARK_RED), **dict(enumerate(_STATES.values(), start=1))},
     ),
-    states(
-        "Active and standby",
-        "What each filter does: with a standby one runs and the other waits, whichever of the two. Where the bars "
-        "change places there was a takeover or a handover.",
-        "fraudfilternostandby",
-        ask(f"max by (deployment, job, mode) ({_NUMBERED}) > 0", "{{deployment}} {{job}} {{mode}}"),
-        words=dict(enumerate(_STATES.values(), start=1)),
-    ),
-    lines(
-        "Takeovers, and a standby that differs",
-        "How often a standby began to work in place of another filter; and 1 while a standby has other rules or "
-        "settings than the active filter.",
-        "fraudfiltertookover",
-        increase("fraud_filter_takeovers_total", "takeovers, {{mode}}"),
-        ask(f"max by (mode) (fraud_filter_standby_differs{{{CHOSEN}}})", "differs, {{mode}}"),
-        unit="short",
-    ),
 )
 
 _LATENCY: Content = (
@@ -273,14 +256,6 @@ _PROGRESS: Content = (
         unit="short",
     ),
     lines(
-        "Held back by open transactions",
-        "Payments behind the first record of a transaction that is still open. They are no lag: a reader of committed "
-        "records gets none of them before the transaction ends.",
-        "fraudfilterinputheld",
-        ask(f"fraud_filter_held_records{{{CHOSEN}}}", "partition {{partition}}, {{mode}}"),
-        unit="short",
-    ),
-    lines(
         "Time since progress",
         "Since the newest commit of the query, and since the newest record on its output topics.",
         "commits-and-epochs",
@@ -325,6 +300,38 @@ _LIMITS: Content = (
         unit="percentunit",
         objective=0.1,
     ),
+)
+
+#: What few use.
+_OPTIONAL: Content = (
+    row("Standby", optional=True),
+    states(
+        "Active and standby",
+        "What each filter does: with a standby one runs and the other waits, whichever of the two. Where the bars "
+        "change places there was a takeover or a handover.",
+        "fraudfilternostandby",
+        ask(f"max by (deployment, job, mode) ({_NUMBERED}) > 0", "{{deployment}} {{job}} {{mode}}"),
+        words=dict(enumerate(_STATES.values(), start=1)),
+    ),
+    lines(
+        "Takeovers, and a standby that differs",
+        "How often a standby began to work in place of another filter; and 1 while a standby has other rules or "
+        "settings than the active filter.",
+        "fraudfiltertookover",
+        increase("fraud_filter_takeovers_total", "takeovers, {{mode}}"),
+        ask(f"max by (mode) (fraud_filter_standby_differs{{{CHOSEN}}})", "differs, {{mode}}"),
+        unit="short",
+    ),
+    row("Transactions of producers", optional=True),
+    lines(
+        "Held back by open transactions",
+        "Payments behind the first record of a transaction that is still open. They are no lag: a reader of committed "
+        "records gets none of them before the transaction ends.",
+        "fraudfilterinputheld",
+        ask(f"fraud_filter_held_records{{{CHOSEN}}}", "partition {{partition}}, {{mode}}"),
+        unit="short",
+    ),
+    row("Certificates", optional=True),
     lines(
         "Certificates",
         "Time until each certificate ends with which the filter reaches Kafka. Dashed: below 30 days an alert fires.",
@@ -349,4 +356,5 @@ BOARD = board(
     *_FLOW,
     *_PROGRESS,
     *_LIMITS,
+    *_OPTIONAL,
 )

@@ -11,6 +11,7 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.cog.variants import Dataquery
 from grafana_foundation_sdk.models import common as common_model
 from grafana_foundation_sdk.models import dashboard as model
+from grafana_foundation_sdk.models import heatmap as heatmap_model
 from grafana_foundation_sdk.models import prometheus as prometheus_model
 
 #: The data source: the one that is chosen at the top.
@@ -144,7 +145,9 @@ def spread(title: str, description: str, section: str, expr: str, *, unit: str) 
     """A histogram over time, as a heat map of its buckets."""
     panel = heatmap.Panel().title(title).description(description).datasource(SOURCE).links([_runbook(section)])
     panel.unit(unit).calculate(False).cell_gap(0).show_legend().show_color_scale(True).span(_WIDTH).height(HEIGHT)
-    panel.y_axis(heatmap.YAxisConfig().unit(unit)).color(heatmap.HeatmapColorOptions().scheme("Turbo"))
+    # One record among thousands has a colour that is seen.
+    colors = heatmap.HeatmapColorOptions().scheme("Turbo").scale(heatmap_model.HeatmapColorScale.EXPONENTIAL)
+    panel.y_axis(heatmap.YAxisConfig().unit(unit)).color(colors.exponent(0.2))
     return panel.targets(_lettered([ask(expr, "{{le}}", form="heatmap")]))
 
 
@@ -212,17 +215,33 @@ def board(
         .include_vars(True)
         .keep_time(True)
     )
-    for one in content:
-        if isinstance(one, dashboard.Row):
-            made.with_row(one)
-        else:
-            made.with_panel(one)
+    for heading, panels in _by_row(content):
+        if heading and heading.build().collapsed:
+            for panel in panels:
+                heading.with_panel(panel)
+            made.with_row(heading)
+            continue
+        if heading:
+            made.with_row(heading)
+        for panel in panels:
+            made.with_panel(panel)
     return made
 
 
-def row(title: str) -> dashboard.Row:
-    """A heading between panels."""
-    return dashboard.Row(title)
+def row(title: str, *, optional: bool = False) -> dashboard.Row:
+    """A heading above the panels that follow; `optional` ones are hidden until it is clicked: few have data for them."""
+    return dashboard.Row(title).collapsed(optional)
+
+
+def _by_row(content: Content) -> list[tuple[dashboard.Row | None, list[Builder[model.Panel]]]]:
+    """Each heading with its panels; the first panels have none."""
+    found: list[tuple[dashboard.Row | None, list[Builder[model.Panel]]]] = [(None, [])]
+    for one in content:
+        if isinstance(one, dashboard.Row):
+            found.append((one, []))
+        else:
+            found[-1][1].append(one)
+    return found
 
 
 def _lettered(queries: Iterable[prometheus.Dataquery]) -> list[Builder[Dataquery]]:

@@ -13,9 +13,10 @@ import yaml
 from fraud_filter.home import HOME
 
 PANELS = [
-    panel
+    one
     for board in (HOME / "monitoring/grafana/dashboards").glob("*.json")
     for panel in json.loads(board.read_text())["panels"]
+    for one in (panel, *panel.get("panels", []))
 ]
 LABELS = 'job="fraud-filter", instance="f", mode="continuous", query="q"'
 

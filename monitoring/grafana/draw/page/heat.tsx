@@ -11,7 +11,7 @@ const SCALE = 34;
 
 export function Heat({ frames, timeRange, panel, answers, width, height }: Drawing): ReactElement {
   const theme = useTheme2();
-  const { scheme, steps } = panel.options.color;
+  const { scheme, steps, scale, exponent } = panel.options.color;
   if (scheme !== 'Turbo') {
     throw new Error(`${panel.title}: only the colours of Turbo are known here, not ${scheme}`);
   }
@@ -20,7 +20,8 @@ export function Heat({ frames, timeRange, panel, answers, width, height }: Drawi
   const unit = getDisplayProcessor({ field: { type: FieldType.number, config: { unit: panel.options.yAxis.unit } }, theme });
   const shown = (le: string) => (le === '+Inf' ? le : formattedValueToString(unit(Number(le))));
   const most = Math.max(1, ...buckets.flatMap((bucket) => bucket.values as number[]));
-  const color = (share: number) => interpolateTurbo(Math.round(share * (steps - 1)) / (steps - 1));
+  const scaled = (share: number) => (scale === 'exponential' ? share ** exponent : share);
+  const color = (share: number) => interpolateTurbo(Math.round(scaled(share) * (steps - 1)) / (steps - 1));
   const boxes: Box[] = buckets.flatMap((bucket, row) =>
     (bucket.values as number[]).flatMap((value, number) =>
       value > 1e-9 ? [{ from: time.values[number] - answers.step * 1000, to: time.values[number], row, color: color(value / most) }] : []
