@@ -229,7 +229,7 @@ def board(
 
 
 def row(title: str, *, optional: bool = False) -> dashboard.Row:
-    """A heading above the panels that follow; `optional` ones are hidden until it is clicked: few have data for them."""
+    """A heading above the panels that follow; those of an `optional` one are hidden until it is clicked."""
     return dashboard.Row(title).collapsed(optional)
 
 
