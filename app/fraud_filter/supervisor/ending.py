@@ -41,7 +41,8 @@ class Ending:
         """`holds_tasks`: the mode's tasks are long, and not tried again when they fail."""
         self._query = query
         self._settings = settings
-        self._holds_tasks = holds_tasks
+        # Without a cluster the executor is Java itself, which has not been lost.
+        self._may_lose_executors = holds_tasks and not settings.spark_master.startswith("local")
         # No SimpleQueue: its `get` waits forever where a signal handler outlasts its timeout (Python 3.11).
         self._errors: queue.Queue[FraudFilterError] = queue.Queue()
         threading.Thread(target=self._await_end, name="query-end", daemon=True).start()
@@ -64,7 +65,7 @@ class Ending:
                 if java.returncode is None:
                     continue
                 return RestartableError("java-gone", f"Spark's Java process ended with code {java.returncode}")
-            if isinstance(error, RestartableError) and error.reason == "query-failed" and self._holds_tasks:
+            if isinstance(error, RestartableError) and error.reason == "query-failed" and self._may_lose_executors:
                 return self._prefer_remedy(error, stop)
             return error
         return None
