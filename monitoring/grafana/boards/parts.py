@@ -145,9 +145,10 @@ def spread(title: str, description: str, section: str, expr: str, *, unit: str) 
     """A histogram over time, as a heat map of its buckets."""
     panel = heatmap.Panel().title(title).description(description).datasource(SOURCE).links([_runbook(section)])
     panel.unit(unit).calculate(False).cell_gap(0).show_legend().show_color_scale(True).span(_WIDTH).height(HEIGHT)
-    # One record among thousands has a colour that is seen.
-    colors = heatmap.HeatmapColorOptions().scheme("Turbo").scale(heatmap_model.HeatmapColorScale.EXPONENTIAL)
-    panel.y_axis(heatmap.YAxisConfig().unit(unit)).color(colors.exponent(0.2))
+    # One record among thousands has a colour that is seen. Without steps, which the builder sets to 0, there is none.
+    colors = heatmap.HeatmapColorOptions().mode(heatmap_model.HeatmapColorMode.SCHEME).scheme("Turbo").steps(64)
+    colors.scale(heatmap_model.HeatmapColorScale.EXPONENTIAL).exponent(0.2)
+    panel.y_axis(heatmap.YAxisConfig().unit(unit)).color(colors)
     return panel.targets(_lettered([ask(expr, "{{le}}", form="heatmap")]))
 
 

@@ -45,19 +45,11 @@ function browser() {
 }
 
 /**
- * The dashboard with its collapsed rows open, as their panels are placed when they are clicked.
+ * The dashboard with its collapsed rows open: their panels have a place below them.
  * @param {any} board
  */
 function opened(board) {
-  let down = 0;
-  const panels = board.panels.flatMap((/** @type {any} */ panel) => {
-    const all = [panel, ...(panel.panels ?? [])].map((one) => ({ ...one, gridPos: { ...one.gridPos, y: one.gridPos.y + down } }));
-    if (panel.collapsed) {
-      down += Math.max(...panel.panels.map((/** @type {any} */ one) => one.gridPos.y + one.gridPos.h)) - panel.gridPos.y - 1;
-    }
-    return all;
-  });
-  return { ...board, panels };
+  return { ...board, panels: board.panels.flatMap((/** @type {any} */ panel) => [panel, ...(panel.panels ?? [])]) };
 }
 
 /**

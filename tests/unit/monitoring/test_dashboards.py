@@ -78,7 +78,8 @@ def test_one_record_in_a_thousand_is_seen_in_a_heat_map() -> None:
     assert maps
     for panel in maps:
         color = panel["options"]["color"]
-        assert color["scale"] == "exponential", panel["title"]
+        assert (color["mode"], color["scale"]) == ("scheme", "exponential"), panel["title"]
+        assert color["steps"] >= 32, panel["title"]  # 0 is one colour for all
         assert 0.001 ** color["exponent"] > 0.2, panel["title"]
 
 
