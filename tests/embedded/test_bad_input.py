@@ -47,9 +47,11 @@ class _Away(Broker):
 @pytest.fixture(scope="module")
 def away(java_home: Path, kafka_jars: list[Path]) -> Iterator[_Away]:
     """A broker of this module's own, which has the shipped topics."""
-    with Workspace("fraud-filter-away-") as place, _Away(place, java_home=java_home, jars=kafka_jars) as broker:
-        create_topics(load({"kafka_bootstrap_servers": broker.address}))
-        yield broker
+    with Workspace("fraud-filter-away-") as place:
+        broker = _Away(place, java_home=java_home, jars=kafka_jars)
+        with broker:
+            create_topics(load({"kafka_bootstrap_servers": broker.address}))
+            yield broker
 
 
 def _refused(stage: Stage, *words: str, **settings: str) -> str:
