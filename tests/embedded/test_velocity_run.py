@@ -274,6 +274,8 @@ def test_what_a_transaction_held_back_for_longer_than_the_lag_is_late_and_not_dr
     assert result.features
     assert (result.lost, result.unexpected, result.features.differing) == (0, 0, 0)
     assert result.reject_reasons == {"late": 5}
+    rejected = [json.loads(record.value)["payment_id"] for record in run.stage.written()[run.stage.rejected]]
+    assert rejected == [f"held-{number}" for number in range(5)]
     counts = {
         payment["payment_id"]: payment["payments_1m"]
         for record in run.stage.written()[run.stage.flagged]

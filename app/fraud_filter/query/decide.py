@@ -19,7 +19,7 @@ from fraud_filter.query.block_list import is_blocked
 from fraud_filter.query.invoke import interpreted, try_eval
 from fraud_filter.query.json_check import JsonCheck
 from fraud_filter.query.json_column import parse_json
-from fraud_filter.query.velocity import TRUNCATED, add_features, add_features_in_batch
+from fraud_filter.query.velocity import TRUNCATED, add_features, add_features_in_batch, is_late
 from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.rules.version import ruling_of
 from fraud_filter.schema import Field, PaymentSchema
@@ -65,7 +65,8 @@ def decide(
     """
     bounded = _bounded(records, settings.max_record_bytes)
     remember = partial(add_features, watermark_ms=watermark_ms) if since is None else add_features_in_batch
-    judged = judge(bounded, schema, rules, lambda parsed: remember(parsed, rules.features, settings), model)
+    late = is_late(rules.features, settings, watermark_ms) if since is None and rules.features else None
+    judged = judge(bounded, schema, rules, lambda parsed: remember(parsed, rules.features, settings), model, late)
     if since is not None and rules.features:
         judged = judged.where(_lies_since(since))
     reason = F.coalesce("_unread", "_reason")
@@ -105,6 +106,7 @@ def judge(
     rules: RuleSet,
     remember: Callable[[DataFrame], DataFrame] | None = None,
     model: SavedModel | None = None,
+    late: Column | None = None,
 ) -> DataFrame:
     """What is to be known of each record to decide about it.
 
@@ -114,6 +116,7 @@ def judge(
     Args:
         remember: adds the features of the rules to records with the payment's fields, `_reason` and `_is_rejected`.
         model: that of the rules.
+        late: whether a payment is rejected as late; it counts for the features of others all the same.
 
     Returns:
         The records with the payment's fields, `_reason` (why it can't be judged, or null), `_rules` (names of those
@@ -126,16 +129,19 @@ def judge(
     decided = (F.concat(*matched).alias("_rules"), is_flagged.alias("_is_flagged"))
     if not (rules.features or model):
         return _read(records, schema).select("*", *decided)
-    known = read_payments(records, schema)
+    known = read_payments(records, schema, late)
     if rules.features:
         assert remember  # noqa: S101 - whoever judges without a state leaves out the rules that need one
         known = remember(known)
     return (add_score(known, model) if model else known).select("*", *decided)
 
 
-def read_payments(records: DataFrame, schema: PaymentSchema) -> DataFrame:
-    """The records with the payment's fields, `_reason` and `_is_rejected`, as `judge` tells them."""
-    return _slim(_read(records, schema), records, schema)
+def read_payments(records: DataFrame, schema: PaymentSchema, late: Column | None = None) -> DataFrame:
+    """The records with the payment's fields, `_reason` and `_is_rejected`, as `judge` tells them.
+
+    `_is_rejected` is that no payment could be read: what is `late` has a reason, too.
+    """
+    return _slim(_read(records, schema), records, schema, late)
 
 
 def _read(records: DataFrame, schema: PaymentSchema) -> DataFrame:
@@ -164,13 +170,16 @@ def _behind_prefix(value: Column) -> Column:
     return F.when(has_prefix, F.substr(value, F.lit(layout.PREFIX_BYTES + 1))).cast("string")
 
 
-def _slim(judged: DataFrame, records: DataFrame, schema: PaymentSchema) -> DataFrame:
+def _slim(judged: DataFrame, records: DataFrame, schema: PaymentSchema, late: Column | None) -> DataFrame:
     """What a decision needs of each record, for a state that holds it: of a payment the fields, otherwise the value."""
-    is_rejected = F.col("_reason").isNotNull()
-    value = F.when(is_rejected, F.col("_value")).alias("_value")
+    reason = F.col("_reason")
+    is_rejected = reason.isNotNull()
+    if late is not None:
+        reason = F.when(~is_rejected & late, F.lit(layout.REASON_LATE)).otherwise(reason)
+    value = F.when(reason.isNotNull(), F.col("_value")).alias("_value")
     own = (value if name == "_value" else F.col(name) for name in records.columns)
     fields = (F.col(f"`{field.name}`") for field in schema.fields)
-    return judged.select(*own, *fields, "_reason", is_rejected.alias("_is_rejected"))
+    return judged.select(*own, *fields, reason.alias("_reason"), is_rejected.alias("_is_rejected"))
 
 
 def rule_column(rule: Rule) -> Column:

@@ -20,7 +20,6 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from fraud_filter.config import Settings, duration_s
 from fraud_filter.rules.decay import BETWEEN, OFFSET, STEPS, STRIDE
 from fraud_filter.rules.features import Feature
-from fraud_filter.schema import REASON_LATE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -78,12 +77,10 @@ def add_features(
 ) -> DataFrame:
     """The records with a column for each feature, and `_truncated`: the names of those whose window may be cut short.
 
-    A payment whose windows may have left is late, which becomes its `_reason`; later ones of its key still count it.
-
     Args:
-        judged: records with the payment's fields, `_partition`, `_offset`, `_timestamp`, `_reason` and `_is_rejected`.
-            A record that is rejected, or has no key, has no features (null), and is in no state but that of all of
-            these.
+        judged: records with the payment's fields, `_partition`, `_offset`, `_timestamp` and `_is_rejected`. A record
+            that is rejected, or has no key, has no features (null), and is in no state but that of all of these. One
+            that is late (`is_late`) is in the state as others are.
         watermark_ms: of the checkpoint, where it is needed (`needs_watermark`), in milliseconds since 1970.
     """
     horizon = _Horizon.of(features, settings, watermark_ms)
@@ -93,9 +90,12 @@ def add_features(
     rows = keyed.groupBy(_KEY, _PERIOD).agg(
         *(column.alias(name) for name, column in kept.items()), F.last(_RECORD).alias(_RECORD)
     )
-    is_late = F.col("_reason").isNull() & (_time_ms(features) < horizon.low)
-    reason = F.when(is_late, F.lit(REASON_LATE)).otherwise(F.col("_reason"))
-    return _values(rows, features, settings.velocity_payments, horizon).withColumn("_reason", reason)
+    return _values(rows, features, settings.velocity_payments, horizon)
+
+
+def is_late(features: tuple[Feature, ...], settings: Settings, watermark_ms: int = 0) -> Column:
+    """Whether a payment's windows may have left the state when it is read; arguments as of `add_features`."""
+    return _time_ms(features) < _Horizon.of(features, settings, watermark_ms).low
 
 
 def add_features_in_batch(judged: DataFrame, features: tuple[Feature, ...], settings: Settings) -> DataFrame:
