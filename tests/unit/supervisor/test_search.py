@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fraud_filter.config import load
-from fraud_filter.supervisor.aside.search import Search
+from fraud_filter.supervisor.aside.search import Search, layers
 from fraud_filter.supervisor.failures import Reason, RestartableError
 from fraud_filter.supervisor.signals import Stop
 
@@ -43,3 +43,12 @@ def test_what_ended_before_it_read_begins_none(search: Search) -> None:
     search.start_at({0: 1})
     _ends(search, "query-failed", "java-gone", "java-gone")
     assert not search.start_at({0: 1})
+
+
+def test_records_that_fail_are_left_out_of_what_features_look_back_at() -> None:
+    assert layers({0: (3, 9), 1: (0, 2)}, []) == [{0: (3, 9), 1: (0, 2)}]
+    assert layers({0: (3, 9), 1: (0, 2)}, [(0, 5), (0, 6), (1, 0), (1, 2), (2, 4)]) == [
+        {0: (3, 5), 1: (1, 2)},
+        {0: (7, 9)},
+    ]
+    assert layers({0: (3, 9)}, [(0, 8), (0, 3)]) == [{0: (4, 8)}]

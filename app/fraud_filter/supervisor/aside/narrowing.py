@@ -47,6 +47,11 @@ class Narrowing:
         return self._failing if self._has_passed else []
 
     @property
+    def failing(self) -> list[tuple[int, int]]:
+        """Partition and offset of the records that fail alone, whether or not others pass."""
+        return list(self._failing)
+
+    @property
     def is_unproven(self) -> bool:
         """Whether records fail alone, and none passes that would show that it is their fault."""
         return bool(self._failing) and not self._has_passed

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Mapping
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from fraud_filter.checkpoint.progress import Offsets
@@ -91,7 +93,10 @@ class Search:
             self._note(passed=False)
         while not self._stop.requested and (spans := narrowing.next()):
             self._trying = True
-            self._note(passed=self._try(spark, java, inputs, topic_id, spans))
+            passed = self._try(spark, java, inputs, topic_id, spans)
+            if not passed and inputs.rules.features and _is_single(spans):  # what it looks back at may be the reason
+                passed = self._try(spark, java, inputs, topic_id, spans, looks_back=False)
+            self._note(passed=passed)
             if narrowing.is_unproven:
                 before = [Span(n, max(low, at[n] - _CONTROL), at[n]) for n, (low, _) in bounds.items() if n in at]
                 before = [span for span in before if span.start < span.end]
@@ -112,13 +117,23 @@ class Search:
         self._trying, self._advanced = False, True
         (self._narrowing.passed if passed else self._narrowing.failed)()
 
-    def _try(self, spark: SparkSession, java: Java, inputs: Inputs, topic_id: str, spans: list[Span]) -> bool:
+    def _try(
+        self,
+        spark: SparkSession,
+        java: Java,
+        inputs: Inputs,
+        topic_id: str,
+        spans: list[Span],
+        *,
+        looks_back: bool = True,
+    ) -> bool:
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
+        without = self._narrowing.failing if self._narrowing else []
         try:
             with java.killed_after(_MOST_S):
-                decide_range(spark, inputs, self.settings, topic_id, spans)
+                decide_range(spark, inputs, self.settings, topic_id, spans, without, looks_back=looks_back)
         except (Py4JJavaError, PySparkException) as error:  # others are no answer of Java's
             said = str(error)
             if java.returncode is not None or java.overdue:
@@ -132,8 +147,25 @@ class Search:
         return True
 
 
-def decide_range(spark: SparkSession, inputs: Inputs, settings: Settings, topic_id: str, spans: list[Span]) -> None:
+def _is_single(spans: list[Span]) -> bool:
+    return len(spans) == 1 and spans[0].end - spans[0].start == 1
+
+
+def decide_range(
+    spark: SparkSession,
+    inputs: Inputs,
+    settings: Settings,
+    topic_id: str,
+    spans: list[Span],
+    without: list[tuple[int, int]],
+    *,
+    looks_back: bool = True,
+) -> None:
     """Decides the records of ranges, one of a partition, and writes what is to be written of them.
+
+    Args:
+        without: partition and offset of records that are not read.
+        looks_back: whether features look at records before the ranges.
 
     Raises:
         PySparkException, Py4JError: a record can't be decided, or something is away.
@@ -142,12 +174,32 @@ def decide_range(spark: SparkSession, inputs: Inputs, settings: Settings, topic_
     from fraud_filter.query import sinks, sources
 
     wanted = {span.partition: (span.start, span.end) for span in spans}
-    read = {number: (_history(settings, inputs, number, *at), at[1]) for number, at in wanted.items()}
+    first = _history if looks_back else _from_start
+    read = {number: (first(settings, inputs, number, *at), at[1]) for number, at in wanted.items()}
+    records = [sources.read_range(spark, settings, layer) for layer in layers(read, without)]
     decisions = query.decide(
-        sources.read_range(spark, settings, read), inputs.schema, inputs.rules, settings,
+        reduce(lambda one, other: one.union(other), records), inputs.schema, inputs.rules, settings,
         topic_id, inputs.model, since={number: start for number, (start, _) in wanted.items()},
     )  # fmt: skip
     sinks.write_range(decisions, settings)
+
+
+def layers(read: Mapping[int, tuple[int, int]], without: list[tuple[int, int]]) -> list[dict[int, tuple[int, int]]]:
+    """The ranges, from the first to before the second offset by partition, as several without the offsets left out.
+
+    Each layer has one range of a partition at most.
+    """
+    cut: dict[int, list[tuple[int, int]]] = {}
+    for number, (start, end) in read.items():
+        marks = sorted({offset for partition, offset in without if partition == number and start <= offset < end})
+        pairs = zip([start, *(offset + 1 for offset in marks)], [*marks, end], strict=True)
+        cut[number] = [pair for pair in pairs if pair[0] < pair[1]]
+    most = max(map(len, cut.values()), default=0)
+    return [{number: pairs[at] for number, pairs in cut.items() if at < len(pairs)} for at in range(most)]
+
+
+def _from_start(_settings: Settings, _inputs: Inputs, _partition: int, start: int, _end: int) -> int:
+    return start
 
 
 def _history(settings: Settings, inputs: Inputs, partition: int, start: int, end: int) -> int:
