@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from fraud_filter.checkpoint.contents import Contents
 from fraud_filter.checkpoint.entries import BrokenEntryError
 from fraud_filter.checkpoint.files import CheckpointFiles
+from fraud_filter.checkpoint.kept import INPUT
+from fraud_filter.checkpoint.kept import STATE as KEPT_STATE
 from fraud_filter.checkpoint.plan import (
     COMMITS,
     GONE,
@@ -46,7 +48,7 @@ STATE = "fraud-filter-repair.json"
 _FORMER = ("keeping-", "repairing-")
 #: What its copy can be named, and what its steps change: nothing that lies elsewhere.
 _COPY = re.compile(rf"{KEPT_ASIDE}[0-9TZ-]+")
-_STEP = re.compile(rf"sources|(?:{OFFSETS}|{COMMITS})/[^/]+")
+_STEP = re.compile(rf"sources|state|{INPUT}|{KEPT_STATE}|(?:{OFFSETS}|{COMMITS})(?:/[^/]+)?")
 _COPIED = ("metadata", OFFSETS, COMMITS, "sources")
 
 
