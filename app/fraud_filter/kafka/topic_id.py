@@ -90,6 +90,10 @@ def find_topics(
         return retrying(ask) if names else {}
     except (KafkaException, LateError) as error:
         raise no_broker(settings, error) from None
+    finally:
+        # What the closures hold only the collector would free: a client that it ends takes signals, and loses them.
+        clients.clear()
+        spares.clear()
 
 
 def _answer(asked: Any, timeout_s: float) -> Any:
@@ -98,6 +102,8 @@ def _answer(asked: Any, timeout_s: float) -> Any:
         return asked.result(timeout=timeout_s)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            # The future holds the error, whose traceback holds the future and the client: see `find_topics`.
+            error.__traceback__ = None
             return None
         raise
 
