@@ -15,6 +15,8 @@ from fraud_filter.errors import UsageError
 
 #: Of its own: the other tests' stack stays as it is. `.ci/run` knows the name.
 _SECURE_PROJECT = "fraud-filter-test-secure"
+#: Those that every mode runs; the stack with a standby has the rules of `.env.example`, with velocity.
+_RULES = "app/rules.yml"
 #: Bringing it up may have to build every image.
 _COLD_S = 1200
 
@@ -51,7 +53,9 @@ def shared(docker_engine: None) -> Iterator[ExitStack]:  # noqa: ARG001
 
 @pytest.fixture(scope="session")
 def stack(shared: ExitStack, tmp_path_factory: pytest.TempPathFactory) -> Deployed:
-    deployed = Deployed(make_env(tmp_path_factory.mktemp("stack") / ".env", FRAUD_MODE="micro-batch"))
+    deployed = Deployed(
+        make_env(tmp_path_factory.mktemp("stack") / ".env", FRAUD_MODE="micro-batch", FRAUD_RULES=_RULES)
+    )
     if os.environ.get("KEEP_STACK") != "1":
         shared.callback(deployed.call, "down", "--volumes")
     up = deployed.call("up", "--timeout", "500")
@@ -65,6 +69,7 @@ def secured(shared: ExitStack, tmp_path_factory: pytest.TempPathFactory) -> Depl
     shared.close()
     env = tmp_path_factory.mktemp("secure") / ".env"
     changes = {"COMPOSE_PROJECT_NAME": _SECURE_PROJECT, "FRAUD_MODE": "continuous", "GENERATOR_RATE": "50"}
+    changes["FRAUD_RULES"] = _RULES
     deployed = Deployed(make_env(env, **changes))
     shared.callback(deployed.call, "down", "--volumes")
     up = deployed.call("up", "--secure", "--timeout", "500")
