@@ -64,7 +64,7 @@ def test_broken_rules(refused: Deployed, tmp_path: Path) -> None:
     shutil.copytree(HOME / "app", copy / "app", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("docker-compose.yml", ".env.example"):
         shutil.copy(HOME / name, copy / name)
-    (copy / "app/rules.yml").write_text("rules:\n  - name: broken\n")
+    (copy / "app/rules-velocity.yml").write_text("rules:\n  - name: broken\n")
     done = subprocess.run(
         [sys.executable, "-m", "fraud_filter", "up", "--env-file", str(refused.env)],
         env={**os.environ, "PYTHONPATH": str(copy / "app")},
@@ -73,7 +73,7 @@ def test_broken_rules(refused: Deployed, tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    _says(done, "rules.yml", "broken")
+    _says(done, "rules-velocity.yml", "broken")
 
 
 def test_no_docker_engine(refused: Deployed) -> None:
