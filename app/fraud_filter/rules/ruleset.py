@@ -23,7 +23,7 @@ from fraud_filter.schema import SCORE, Field, PaymentSchema
 from fraud_filter.text.nearest import did_you_mean
 
 #: An integer as Spark writes it, and the bits of the types that hold one.
-_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 #: What a rule looks at: the payment alone, or what its key did before as well, or the model's score.
 Family = Literal["rules", "velocity", "model"]

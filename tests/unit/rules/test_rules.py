@@ -213,3 +213,11 @@ def test_block_lists_alone_need_no_java(tmp_path: Path) -> None:
     done = _call_check(tmp_path, text, JAVA_HOME=str(tmp_path / "nowhere"), PATH=str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
     assert "1 rules OK (1 blocked ids)" in done.stdout
+
+
+def test_an_id_of_thousands_of_digits_is_refused_as_others_are(tmp_path: Path) -> None:
+    (tmp_path / "payment.ddl").write_text("count BIGINT")
+    ids = f"['{'9' * 5000}']"
+    (tmp_path / "rules.yml").write_text(f"rules:\n  - {{name: a, blocked: {{column: count, ids: {ids}}}}}\n")
+    with pytest.raises(UsageError, match="never equal to the id '9999"):
+        load_rules(tmp_path / "rules.yml", load_schema(tmp_path / "payment.ddl"))
