@@ -47,13 +47,12 @@ class OffsetEntry:
     @property
     def timestamp_ms(self) -> int | None:
         """When the batch was planned, in milliseconds since 1970; None in continuous mode."""
-        stamp = json.loads(self.metadata).get("batchTimestampMs") if self.metadata else None
-        return stamp if isinstance(stamp, int) else None
+        return _number(self.metadata, "batchTimestampMs")
 
     @property
     def watermark_ms(self) -> int:
         """The watermark of the batch, in milliseconds since 1970; 0 where there is none."""
-        return _watermark(self.metadata, "batchWatermarkMs")
+        return _number(self.metadata, "batchWatermarkMs") or 0
 
     def with_metadata(self, now_ms: int) -> OffsetEntry:
         """The same with a metadata line: its own, or that of a query without watermark and state."""
@@ -104,12 +103,13 @@ def check_commit_entry(content: bytes) -> None:
 def read_watermark(commit: bytes) -> int:
     """The watermark of the batch after the one that a commit entry is of; 0 where there is none."""
     lines = _lines(commit)
-    return _watermark(lines[1] if len(lines) > 1 else "", "nextBatchWatermarkMs")
+    return _number(lines[1] if len(lines) > 1 else "", "nextBatchWatermarkMs") or 0
 
 
-def _watermark(text: str, name: str) -> int:
+def _number(text: str, name: str) -> int | None:
+    """A whole number of a line of JSON, which may be empty."""
     found = json.loads(text).get(name) if text else None
-    return found if isinstance(found, int) else 0
+    return found if isinstance(found, int) else None
 
 
 def parse_initial_offset(content: bytes) -> str | None:

@@ -42,11 +42,6 @@ class Input:
         """The same with another place to go on while nothing is committed."""
         return replace(self, restart=at) if self.restart else replace(self, begin=at)
 
-    @property
-    def content(self) -> bytes:
-        """The file's bytes."""
-        return json.dumps(vars(self)).encode()
-
 
 @dataclass(frozen=True)
 class Loss:
@@ -68,10 +63,7 @@ def read_input(files: CheckpointFiles) -> Input | None:
     """
 
     def parse(found: Any) -> Input:
-        begin, restart = (
-            {int(number): int(offset) for number, offset in offsets.items()}
-            for offsets in (found["begin"], found.get("restart", {}))
-        )
+        begin, restart = by_partition(found["begin"]), by_partition(found.get("restart", {}))
         return Input(str(found["topic"]), str(found["topic_id"]), begin, restart)
 
     return read_kept(files, INPUT, parse, None)
@@ -83,7 +75,7 @@ def write_input(files: CheckpointFiles, kept: Input) -> None:
     Raises:
         CheckpointError: the file system refuses.
     """
-    files.write(INPUT, kept.content)
+    files.write(INPUT, kept_content(kept))
 
 
 def read_losses(files: CheckpointFiles) -> list[Loss]:
@@ -132,10 +124,10 @@ class KeptState:
     partitions: int
     payments: int
 
-    @property
-    def content(self) -> bytes:
-        """The file's bytes."""
-        return json.dumps(vars(self)).encode()
+
+def kept_content(kept: Input | KeptState) -> bytes:
+    """The bytes of its file."""
+    return json.dumps(vars(kept)).encode()
 
 
 def read_state(files: CheckpointFiles) -> KeptState | None:
@@ -155,9 +147,14 @@ def write_state(files: CheckpointFiles, kept: KeptState | None) -> None:
         CheckpointError: the file system refuses.
     """
     if kept:
-        files.write(STATE, kept.content)
+        files.write(STATE, kept_content(kept))
     else:
         files.remove(STATE)
+
+
+def by_partition(found: Any) -> dict[int, int]:
+    """Offsets as JSON has them, by the partition's number as text."""
+    return {int(number): int(offset) for number, offset in found.items()}
 
 
 def read_kept(files: CheckpointFiles, path: str, parse: Callable[[Any], T], missing: T) -> T:

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 
 from fraud_filter.checkpoint.contents import Broken, Contents
 from fraud_filter.checkpoint.entries import OffsetEntry, first_entry
+from fraud_filter.checkpoint.progress import offsets_of
 from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.modes import MODES
@@ -144,10 +145,10 @@ def plan_restart(
     proven = contents.proven
     if contents.committed is not None and proven is None:
         raise _unknown_place(contents)
-    found = [offsets[topic] for offsets in (proven.offsets if proven else ()) if offsets and topic in offsets]
-    if proven and not found:
+    sources = proven.offsets if proven else ()
+    at = next((offsets for source in sources if (offsets := offsets_of(source, topic))), {})
+    if proven and not at:
         raise UnrepairableError(f"it is not about the topic {topic!r}")
-    at = {int(number): int(offset) for number, offset in found[0].items()} if found else {}
     return Plan(mode, (*notes(at), *map(Remove, (OFFSETS, COMMITS, "sources", "state"))), (why,))
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.kept import INPUT, STATE, KeptState, read_input, write_state
+from fraud_filter.checkpoint.kept import INPUT, STATE, KeptState, kept_content, read_input, write_state
 from fraud_filter.checkpoint.plan import COMMITS, GONE, OFFSETS, Remove, Step, UnrepairableError, Write
 from fraud_filter.checkpoint.reading import read_contents
 from fraud_filter.checkpoint.repair import Repair, repair, restart, skip
@@ -81,8 +81,8 @@ def change_state(files: CheckpointFiles, settings: Settings, wanted: KeptState |
     kept = read_input(files)
 
     def notes(at: dict[int, int]) -> list[Step]:
-        noted: list[Step] = [Write(STATE, wanted.content) if wanted else Remove(STATE)]
-        return [*noted, Write(INPUT, replace(kept, restart=at).content)] if kept and at else noted
+        noted: list[Step] = [Write(STATE, kept_content(wanted)) if wanted else Remove(STATE)]
+        return [*noted, Write(INPUT, kept_content(replace(kept, restart=at)))] if kept and at else noted
 
     why = "the state of features begins empty" if wanted else f"{settings.mode} mode keeps no state of features"
     try:

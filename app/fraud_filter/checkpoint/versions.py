@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.kept import FOLDER, read_kept
+from fraud_filter.checkpoint.kept import FOLDER, by_partition, read_kept
 
 VERSIONS = f"{FOLDER}/versions.json"
 
@@ -43,8 +43,8 @@ def read_versions(files: CheckpointFiles) -> list[Began]:
     def parse(found: Any) -> list[Began]:
         return [
             Began(
-                str(one["version"]), str(one["topic_id"]), _offsets(one["begin"]), float(one["at"]),
-                None if one.get("ends") is None else _offsets(one["ends"]),
+                str(one["version"]), str(one["topic_id"]), by_partition(one["begin"]), float(one["at"]),
+                None if one.get("ends") is None else by_partition(one["ends"]),
             )
             for one in found
         ]  # fmt: skip
@@ -80,7 +80,3 @@ def note_version(files: CheckpointFiles, began: Began, document: Mapping[str, An
 
 def _place(version: str) -> str:
     return f"{FOLDER}/rules/{version}.json"
-
-
-def _offsets(found: Any) -> dict[int, int]:
-    return {int(number): int(offset) for number, offset in found.items()}

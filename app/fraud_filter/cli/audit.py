@@ -99,13 +99,12 @@ def command(
 
 def _recorded_by_stack(settings: Settings) -> Recorded | None:
     from fraud_filter.audit.gaps import read_recorded
-    from fraud_filter.compose.checkpoint_copy import copied_checkpoint
+    from fraud_filter.compose.checkpoint_copy import recorded_by
     from fraud_filter.compose.stack import Stack
 
     if settings.checkpoint_directory is None:  # it is in reach
         return read_recorded(settings)
-    with copied_checkpoint(Stack.open(default_env_file().resolve())) as copy:
-        return read_recorded(settings.model_copy(update={"checkpoint": str(copy)}))
+    return recorded_by(Stack.open(default_env_file().resolve()), settings)
 
 
 def _offsets(argument: str, text: str | None) -> dict[int, int]:

@@ -13,8 +13,9 @@ from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fixed
 
+from fraud_filter.audit.gaps import Recorded, read_recorded
 from fraud_filter.compose.stack import FILTER, Stack
-from fraud_filter.config import env_name
+from fraud_filter.config import Settings, env_name
 from fraud_filter.errors import UsageError
 
 #: Which rules decided and what was lost, and up to where is committed; not the state, which is large.
@@ -38,6 +39,17 @@ def copied_checkpoint(stack: Stack) -> Iterator[Path]:
             with suppress(NotFound):  # a filter that has committed nothing yet
                 _copy(containers[0], f"{place.removeprefix('file:')}/{part}", Path(folder))
         yield Path(folder)
+
+
+def recorded_by(stack: Stack, settings: Settings) -> Recorded | None:
+    """What the checkpoint tells an audit, such as which rules decided from where on; `settings` are the stack's.
+
+    Raises:
+        UsageError: the stack has no filter, or no broker answers.
+        FraudFilterError: Java does not start, or the copy can't be read.
+    """
+    with copied_checkpoint(stack) as copy:
+        return read_recorded(settings.model_copy(update={"checkpoint": str(copy)}))
 
 
 # A file that the filter removes meanwhile ends the copy.

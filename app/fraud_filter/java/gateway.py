@@ -72,7 +72,7 @@ def _start(conf: SparkConf, told: Path, keep_open: int | None) -> subprocess.Pop
     options = [word for name, value in conf.getAll() for word in ("--conf", f"{name}={value}")]
     # PySpark's own variable: the images name Spark's properties in it.
     options += shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
-    # A session of its own: a signal to our process group must reach Java through us, after the query's stop.
+    # In a new session: a signal to our process group must reach Java through us, after the query's stop.
     return subprocess.Popen(
         [f"{_find_spark_home()}/bin/spark-submit", *options],
         env={**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)},

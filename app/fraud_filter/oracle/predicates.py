@@ -26,7 +26,6 @@ class Predicates:
 
     def __init__(self, rules: RuleSet, schema: PaymentSchema, readers: Sequence[FieldReader]) -> None:
         self._names = tuple(rule.name for rule in rules.rules)
-        self._readers = tuple(readers)
         self._arrow = pa.schema([(reader.field.name, reader.arrow_type) for reader in readers])
         self._known: dict[bytes, tuple[str, ...]] = {}
         self._database = duckdb.connect()

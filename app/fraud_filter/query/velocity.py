@@ -57,10 +57,6 @@ class _Horizon(NamedTuple):
         low = F.greatest(now - lag_ms, F.lit(watermark_ms)) if watermark_ms else now - lag_ms
         return cls(low, now + batch_ms + _CLOCKS_MS, lag_ms + batch_ms + 2 * _CLOCKS_MS)
 
-    def clip(self, time_ms: Column) -> Column:
-        """The time that watermark and periods see."""
-        return F.least(F.greatest(time_ms, self.low), self.high)
-
 
 def late_after_ms(features: tuple[Feature, ...], settings: Settings) -> int:
     """So long before a batch begins may a payment's time be that it is decided in it; earlier ones are late."""
@@ -116,7 +112,17 @@ def add_features_in_batch(judged: DataFrame, features: tuple[Feature, ...], sett
 
 def _timed(judged: DataFrame, features: tuple[Feature, ...], horizon: _Horizon | None = None) -> DataFrame:
     time = _time_ms(features)
-    return judged.select("*", F.timestamp_millis(horizon.clip(time) if horizon else time).alias(_TIME))
+    return judged.select("*", F.timestamp_millis(_clipped(time, horizon)).alias(_TIME))
+
+
+def _clipped(time_ms: Column, horizon: _Horizon | None) -> Column:
+    """The time that watermark and periods see."""
+    return F.greatest(_aged(time_ms, horizon), horizon.low) if horizon else time_ms
+
+
+def _aged(time_ms: Column, horizon: _Horizon | None) -> Column:
+    """The time by which a payment's weight in a sum is reckoned."""
+    return F.least(time_ms, horizon.high) if horizon else time_ms
 
 
 def _time_ms(features: tuple[Feature, ...], of: str = "") -> Column:
@@ -141,7 +147,7 @@ def _keyed(
         key.alias(_KEY),
         _periods(_longest_ms(features)),
         F.when(key.isNotNull(), place).alias(_ORDER),
-        F.least(time, horizon.high).alias(_AGED) if horizon else time.alias(_AGED),
+        _aged(time, horizon).alias(_AGED),
         *(column.alias(name) for name, column in _narrowed(features).items()),
         F.struct(*(F.col(f"`{name}`") for name in columns)).alias(_RECORD),
     )
@@ -216,11 +222,9 @@ def _values(rows: DataFrame, features: tuple[Feature, ...], most: int, horizon: 
     """The features of each record by the period that decides it, from the payments that its key's state holds: newest
     first, this one among them."""
     now = _time_ms(features, f"{_RECORD}.")
-    clipped = horizon.clip(now) if horizon else now
-    aged = F.least(now, horizon.high) if horizon else now
-    decided = rows.withColumn(_AGED, aged).where(
-        clipped >= F.unix_millis(F.col(f"{_PERIOD}.start")) + _longest_ms(features)
-    )
+    begin = F.unix_millis(F.col(f"{_PERIOD}.start"))
+    is_deciding = _clipped(now, horizon) >= begin + _longest_ms(features)
+    decided = rows.withColumn(_AGED, _aged(now, horizon)).where(is_deciding)
     exact = [feature for feature in features if not feature.half_ms]
     windows = {feature.over_ms: f"_within_{feature.over_ms}" for feature in exact}
     within = (_within(now, length).alias(name) for length, name in windows.items())

@@ -13,9 +13,7 @@ from docker.errors import DockerException
 from docker.models.containers import Container
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from fraud_filter.audit.gaps import Recorded, read_recorded
 from fraud_filter.compose import images
-from fraud_filter.compose.checkpoint_copy import copied_checkpoint
 from fraud_filter.compose.moving import seats
 from fraud_filter.compose.stack import FILTER, STANDBY, Stack
 from fraud_filter.compose.waiting import start, unready
@@ -131,15 +129,6 @@ class ComposeStack:
             for number, end in self.metric("fraud_filter_committed_offset", "partition", service).items():
                 newest[int(number)] = max(int(end), newest.get(int(number), 0))
         return newest
-
-    def recorded(self) -> Recorded | None:
-        """What the filters' checkpoint tells an audit, such as which rules decided from where on.
-
-        Raises:
-            FraudFilterError: it can't be read.
-        """
-        with copied_checkpoint(self.stack) as folder:
-            return read_recorded(self.settings.model_copy(update={"checkpoint": str(folder)}))
 
     def await_decisions(self, offsets: Offsets, timeout_s: float) -> None:
         """Waits until a decision about a payment at or after `offsets` has come out of each partition.

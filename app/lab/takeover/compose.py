@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
+from fraud_filter.compose.checkpoint_copy import recorded_by
 from fraud_filter.compose.moving import seats
 from fraud_filter.compose.moving.switching import roll_out, switch
 from fraud_filter.config import ModeName, Settings
@@ -90,7 +91,8 @@ class Pair:
             gap = how()
             end = stage.ends()
             stage.await_decisions(end, _DECIDED_S)
-            found = audit(stage.settings, end=end, settle_s=_SETTLE_S, recorded=stage.recorded())
+            recorded = recorded_by(stage.stack, stage.settings)
+            found = audit(stage.settings, end=end, settle_s=_SETTLE_S, recorded=recorded)
         except FraudFilterError as error:
             return Interruption(what, self._mode, standby=True, stack=True, error=str(error))
         before, self._audited = self._audited, found

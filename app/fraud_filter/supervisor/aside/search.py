@@ -174,8 +174,9 @@ def decide_range(
     from fraud_filter.query import sinks, sources
 
     wanted = {span.partition: (span.start, span.end) for span in spans}
-    first = _history if looks_back else _from_start
-    read = {number: (first(settings, inputs, number, *at), at[1]) for number, at in wanted.items()}
+    read = dict(wanted)
+    if looks_back:
+        read = {number: (_history(settings, inputs, number, *at), at[1]) for number, at in wanted.items()}
     records = [sources.read_range(spark, settings, layer) for layer in layers(read, without)]
     decisions = query.decide(
         reduce(lambda one, other: one.union(other), records), inputs.schema, inputs.rules, settings,
@@ -196,10 +197,6 @@ def layers(read: Mapping[int, tuple[int, int]], without: list[tuple[int, int]]) 
         cut[number] = [pair for pair in pairs if pair[0] < pair[1]]
     most = max(map(len, cut.values()), default=0)
     return [{number: pairs[at] for number, pairs in cut.items() if at < len(pairs)} for at in range(most)]
-
-
-def _from_start(_settings: Settings, _inputs: Inputs, _partition: int, start: int, _end: int) -> int:
-    return start
 
 
 def _history(settings: Settings, inputs: Inputs, partition: int, start: int, end: int) -> int:

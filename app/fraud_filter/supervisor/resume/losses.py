@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.checkpoint.kept import Input, read_input
-from fraud_filter.checkpoint.progress import Offsets
+from fraud_filter.checkpoint.progress import Offsets, offsets_of
 from fraud_filter.checkpoint.readers import CheckpointReader
 from fraud_filter.checkpoint.reading import read_contents
 from fraud_filter.config import Settings, refused
@@ -126,9 +126,8 @@ def tell_losses(standing: Standing) -> str:
 def _first_of_spark(files: CheckpointFiles, settings: Settings) -> Offsets | None:
     """Where Spark's micro-batch engines wrote down that the query began."""
     for line in read_contents(files).initial or ():
-        offsets = json.loads(line).get(settings.input_topic)
-        if offsets:
-            return {int(number): int(offset) for number, offset in offsets.items()}
+        if offsets := offsets_of(json.loads(line), settings.input_topic):
+            return offsets
     return None
 
 
