@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fraud_filter.config import Settings, refused
-from fraud_filter.text.ddl import DdlError, parse_columns
+from fraud_filter.text.ddl import DdlError, Kind, parse_columns, parse_type
 
 _SETTING = "payment_schema"
 _EXAMPLE = "give it as `amount DOUBLE NOT NULL, merchant STRING`"
@@ -64,11 +64,24 @@ FIRST_TIME_US, LAST_TIME_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 #: Schema Registry's prefix: this byte, then the schema's id in four. The id is not looked at.
 PREFIX_BEGIN, PREFIX_BYTES = b"\0", 5
 
-#: A value of a DECIMAL field has this many characters at most, and no exponent of more digits than three: Java would
-#: write out what the exponent says, a million digits take seconds. Others are of the wrong type. Spark reads text
-#: without its commas, and Java takes the digits of any script: `\d` is each of them here.
-LONGEST_DECIMAL = 1100
-ENDLESS_EXPONENT = r"[eE][+,-]*\d(?:,*\d){3}"
+#: A text with so many characters in a row of which a number may be made is no JSON for filter and audit: both then read
+#: all numbers alike.
+LONGEST_NUMBER = 500
+NUMBER_RUN = rf"[-+.0-9eE]{{{LONGEST_NUMBER}}}"
+#: Objects and arrays may lie so deep in one another, the record itself included.
+MOST_LEVELS = 100
+#: What a TIMESTAMP, TIMESTAMP_NTZ, DATE may look like, and a DECIMAL that is a text. A DECIMAL that is a number is
+#: looked at as Java's BigDecimal writes it: an exponent has three digits at most, as Java writes out what it says.
+_DAY = "(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+_MINUTE, _SECOND = "(?:[01][0-9]|2[0-3]):[0-5][0-9]", r":[0-5][0-9](?:\.[0-9]{1,9})?"
+_ZONE = "(?:Z|[+-](?:(?:0[0-9]|1[0-7])(?::?[0-5][0-9])?|18(?::?00)?))"
+FORMS = {
+    "DATE": _DAY,
+    "TIMESTAMP": f"{_DAY}(?:[T ]{_MINUTE}(?:{_SECOND}{_ZONE}?)?)?",
+    "TIMESTAMP_NTZ": f"{_DAY}(?:[T ]{_MINUTE}(?:{_SECOND})?)?",
+}
+DECIMAL_TEXT = r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?"
+DECIMAL_NUMBER = rf"{DECIMAL_TEXT}(?:E[+-]?[0-9]{{1,3}})?"
 
 #: Field of a flagged record's JSON that names the matched rules, in the order of the rules file.
 RULES_FIELD = "rules"
@@ -86,22 +99,21 @@ class Field:
     required: bool
 
     @property
-    def is_decimal(self) -> bool:
-        """Whether it is a DECIMAL of whatever precision."""
-        return self.type.startswith("DECIMAL")
-
-    @property
-    def is_time(self) -> bool:
-        """Whether it is a date, or a date and time."""
-        return self.type.startswith(("TIMESTAMP", "DATE"))
+    def kind(self) -> Kind:
+        """The type, taken apart."""
+        return parse_type(self.type)
 
 
 @dataclass(frozen=True)
 class PaymentSchema:
-    """The fields of a payment, in the order of the file; `has_prefix`: Schema Registry's is before each record."""
+    """The fields of a payment, in the order of the file.
+
+    `has_prefix`: Schema Registry's is before each record. `time_unit` is that of numbers for a TIMESTAMP, "" for none.
+    """
 
     fields: tuple[Field, ...]
     has_prefix: bool = False
+    time_unit: str = ""
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -110,7 +122,7 @@ class PaymentSchema:
 
     @property
     def ddl(self) -> str:
-        """The schema for `from_json`: all fields nullable, so that an absent one gives null and not an error."""
+        """The schema as DDL: all fields nullable."""
         return ", ".join(f"`{field.name}` {field.type}" for field in self.fields)
 
 
@@ -118,8 +130,8 @@ def load_schema(path: Path) -> PaymentSchema:
     """Reads a file of Spark DDL columns, such as `amount DOUBLE NOT NULL, merchant STRING`.
 
     Raises:
-        UsageError: the file can't be read, is not DDL, has a word that a payment's field may not have, names a field
-            twice or by a reserved name, or has a DECIMAL within another type.
+        UsageError: the file can't be read, is not DDL, has a word that a payment's field may not have, or names a
+            field twice or by a reserved name.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -130,8 +142,6 @@ def load_schema(path: Path) -> PaymentSchema:
     except DdlError as error:
         raise refused(_SETTING, path, f"is no list of Spark DDL columns: {error}", _EXAMPLE) from None
     _check_names(path, fields)
-    for field in fields:
-        _check_decimals(path, field)
     return PaymentSchema(fields)
 
 
@@ -141,7 +151,9 @@ def input_schema(settings: Settings) -> PaymentSchema:
     Raises:
         UsageError: as `load_schema`.
     """
-    return replace(load_schema(settings.payment_schema), has_prefix=settings.record_format == "json-registry")
+    unit = "" if settings.time_unit == "none" else settings.time_unit
+    has_prefix = settings.record_format == "json-registry"
+    return replace(load_schema(settings.payment_schema), has_prefix=has_prefix, time_unit=unit)
 
 
 def _check_names(path: Path, fields: tuple[Field, ...]) -> None:
@@ -154,14 +166,3 @@ def _check_names(path: Path, fields: tuple[Field, ...]) -> None:
             why = f"the filter adds {RULES_FIELD!r} to flagged records and uses names that begin with '_' itself"
             raise refused(_SETTING, path, f"has the field {field.name!r}, whose name is reserved ({why})")
         seen.add(name)
-
-
-def _check_decimals(path: Path, field: Field) -> None:
-    """A DECIMAL within another type would be read by Spark alone, which writes out whatever an exponent says."""
-    if "DECIMAL(" in field.type and not field.is_decimal:
-        raise refused(
-            _SETTING, path,
-            f"has a DECIMAL within the field {field.name!r} of type {field.type}, where one number such as "
-            "1e999999999 stops the query",
-            "give it a field of its own, or take DOUBLE or STRING there",
-        )  # fmt: skip

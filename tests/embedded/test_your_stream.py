@@ -63,7 +63,7 @@ class Reader:
 def test_every_command_of_the_page_does_what_the_page_says(broker: Broker, admin: Any, tmp_path: Path) -> None:
     for name, text in files().items():
         (tmp_path / name).write_text(text)
-    assert set(files()) == {"orders.ddl", "rules.yml", "orders.jsonl", "orders.sql", "shop.csv"}
+    assert set(files()) == {"readings.ddl", "rules.yml", "readings.jsonl", "readings.sql", "export.csv"}
     reader = Reader(tmp_path, broker.address)
     lines = commands()
     at = next(number for number, line in enumerate(lines) if line.startswith("fraud-filter run "))
@@ -73,8 +73,8 @@ def test_every_command_of_the_page_does_what_the_page_says(broker: Broker, admin
         else:
             reader.said[line] = reader.call(line)
     assert "4 rules OK" in reader.said["fraud-filter rules check"]
-    tried = reader.said["fraud-filter rules test orders.jsonl"]
-    for rule in ("large-order", "shipped-abroad", "coupon-farming", "blocked-customer"):
+    tried = reader.said["fraud-filter rules test readings.jsonl"]
+    for rule in ("too-hot", "battery-low", "old-firmware", "stolen-device"):
         assert rule in tried, tried
     log = tmp_path / "run.log"
     own = {name: value for name, value in reader.environment.items() if os.environ.get(name) != value}
@@ -88,23 +88,25 @@ def test_every_command_of_the_page_does_what_the_page_says(broker: Broker, admin
             found[:] = [json.loads(line) for line in reader.call(look).splitlines()]
             return len(found) >= 4
 
-        wait_until(all_are_there, "four orders are flagged", program)
-        decided = {one["value"]["order_id"]: one["value"]["rules"] for one in found}
+        wait_until(all_are_there, "four readings are flagged", program)
+        decided = {one["value"]["reading_id"]: one["value"]["rules"] for one in found}
         assert decided == {
-            "o-2": ["large-order"],
-            "o-3": ["shipped-abroad"],
-            "o-4": ["coupon-farming"],
-            "o-5": ["blocked-customer"],
+            "r-2": ["too-hot"],
+            "r-3": ["battery-low"],
+            "r-4": ["old-firmware"],
+            "r-5": ["stolen-device"],
         }
+        hot = next(one["value"] for one in found if one["value"]["reading_id"] == "r-2")
+        assert (hot["site"], hot["alarms"]) == ({"building": "B", "floor": -1}, ["heat", "smoke"])
         assert "active" in reader.call(health)
-        assert "500 sent to orders" in reader.call(make)
-        assert "2 sent to orders" in reader.call(replay)
+        assert "500 sent to readings" in reader.call(make)
+        assert "2 sent to readings" in reader.call(replay)
 
         def all_are_decided() -> bool:
             found[:] = [json.loads(line) for line in reader.call(look).splitlines()]
-            return any(one["key"] == "cust-2" for one in found)
+            return any(one["key"] == "dev-2" for one in found)
 
-        wait_until(all_are_decided, "the last order is flagged", program)
+        wait_until(all_are_decided, "the last reading is flagged", program)
         assert program.stop(60) == 0, program.tail()
     assert "nothing lost, nothing unexpected" in reader.call(audit)
-    admin.delete_topics(["orders", "orders.flagged", "orders.rejected"])
+    admin.delete_topics(["readings", "readings.flagged", "readings.rejected"])

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         "rules",
         "payment_schema",
         "record_format",
+        "time_unit",
         "mode",
         "features_unsupported",
         "velocity_payments",

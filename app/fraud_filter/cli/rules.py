@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,16 +69,16 @@ def _tell(refused: Sequence[str]) -> None:
 @command.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, readable=True))
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object a record instead of a table")
-@settings_options("rules", "payment_schema")
+@settings_options("rules", "payment_schema", "time_unit")
 def test(settings: Settings, file: str, as_json: bool) -> None:
     """Say which rules match which records of FILE, one JSON record a line."""
     from fraud_filter.model.read import read_model
     from fraud_filter.query import trial as rule_trial
     from fraud_filter.rules import check as rule_check
     from fraud_filter.rules.ruleset import load_rules
-    from fraud_filter.schema import load_schema
+    from fraud_filter.schema import input_schema
 
-    schema = load_schema(settings.payment_schema)
+    schema = replace(input_schema(settings), has_prefix=False)  # a line is JSON alone
     rules = load_rules(settings.rules, schema)
     _, model = read_model(rules, schema, settings)
     rules = rules.knowing(model.inputs, model.version) if model else rules

@@ -66,6 +66,10 @@ class Settings(BaseSettings):
         "json",
         description="what a record is: JSON, or JSON behind the five bytes of Schema Registry's wire format",
     )
+    time_unit: Literal["none", "s", "ms", "us"] = Field(
+        "none",
+        description="unit of whole numbers that a TIMESTAMP field takes beside text; none: it takes no number",
+    )
     rules: ShippedFile = Field(
         HOME / "app/rules.yml",
         description="YAML file with the fraud rules; app/rules-velocity.yml is one that ships, with velocity",

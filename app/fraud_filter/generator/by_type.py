@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -69,8 +68,6 @@ def _scalar(name: str, kind: Any) -> _Draw:
         return lambda rng, times: (rng.random(len(times)) < 0.5).tolist()
     if word == "TEXT":
         return lambda rng, times: [f"{name}-{number}" for number in rng.integers(_VALUES, size=len(times)).tolist()]
-    if word == "BINARY":
-        return lambda rng, times: [base64.b64encode(rng.bytes(6)).decode() for _ in times]
     if word in ("TIMESTAMPTZ", "TIMESTAMPLTZ"):
         return lambda _rng, times: [f"{text}Z" for text in _texts(times, "ms")]
     if word in ("TIMESTAMP", "TIMESTAMPNTZ"):

@@ -162,7 +162,7 @@ def _read(select: str) -> str:
 def _types(field: Field) -> tuple[str, str]:
     """DuckDB's type in which a field is checked, and the one in which Python takes it over.
 
-    JSON knows one kind of number, and texts for bytes. Python gets times in UTC, those without a zone as text.
+    JSON knows one kind of number. Python gets times in UTC, those without a zone as text.
     """
     kind = exp.DataType.build(field.type, dialect="spark").transform(_of_json)
     checked = kind.sql(dialect="duckdb")
@@ -170,8 +170,8 @@ def _types(field: Field) -> tuple[str, str]:
 
 
 def _of_json(part: Any) -> Any:
-    if isinstance(part, exp.DataType) and part.is_type("decimal", "float", "binary"):
-        return exp.DataType.build("TEXT" if part.is_type("binary") else "DOUBLE")
+    if isinstance(part, exp.DataType) and part.is_type("decimal", "float"):
+        return exp.DataType.build("DOUBLE")
     return part
 
 

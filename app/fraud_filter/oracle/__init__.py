@@ -76,7 +76,7 @@ class Oracle:
     """Decides payments of one schema by one rules file.
 
     Raises:
-        UsageError: the schema has a type, or a rule has an expression, that the oracle does not know.
+        UsageError: a rule has an expression that the oracle does not know.
     """
 
     def __init__(
@@ -92,7 +92,9 @@ class Oracle:
         `empty_at`: the offsets at which the filter's state began empty, in their order, by partition.
         """
         self.reader = PaymentReader(schema)
-        self.flagged_reader = PaymentReader(rules.columns(schema))
+        columns = rules.columns(schema)
+        own = {field.name for field in schema.fields}
+        self.flagged_reader = PaymentReader(columns, [f.name for f in columns.fields if f.name not in own])
         self._schema, self._features, self._most = schema, rules.features, velocity_payments
         self._velocity: dict[int, Velocity] = {}
         self._empty_at = {number: deque(offsets) for number, offsets in (empty_at or {}).items()}

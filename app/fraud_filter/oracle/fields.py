@@ -1,11 +1,10 @@
-"""Turns the JSON value of one field into the value that Spark would give it, by the field's type in payment.ddl.
+"""Turns the JSON value of one field into the value that the filter reads, by its type in payment.ddl.
 
-For each type there are two readers that must agree: a quick one for what Python's `json` gives for ordinary records,
-which raises `UnusualError` whenever it is in doubt, and the thorough one for `json_reader` tokens, which decides.
-Neither is given null.
+A reader is given what Python's `json` makes of the value, with fractions as float or Decimal, and never None. It has
+no value of its own choice: what is not of the type's own kind is refused. `query/json_value` is its equal.
 
 Values: STRING str, BOOLEAN bool, whole numbers int, DOUBLE and FLOAT float, DECIMAL Decimal with the type's scale,
-TIMESTAMP int microseconds since 1970 in UTC, DATE int days since 1970.
+TIMESTAMP int microseconds since 1970 in UTC, DATE int days since 1970, STRUCT dict, ARRAY list, MAP list of pairs.
 """
 
 from __future__ import annotations
@@ -21,192 +20,138 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from fraud_filter.config import named
-from fraud_filter.errors import UsageError
-from fraud_filter.oracle.json_reader import Token, replace_surrogates, written
-from fraud_filter.oracle.times import SECOND_US, date_days, taken_us, timestamp_us
-from fraud_filter.schema import ENDLESS_EXPONENT, LONGEST_DECIMAL, Field
+from fraud_filter.oracle.times import date_days, taken_us, timestamp_us
+from fraud_filter.schema import DECIMAL_TEXT, Field
+from fraud_filter.text.ddl import Kind
 
 #: Bits of the whole-number types.
 WHOLE = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
-_INFINITE = float("inf")
-#: Spellings that Spark takes for a float, in quotes; json_reader lets the same ones through without quotes.
-_NON_NUMBERS = {
-    "NaN": float("nan"),
-    **dict.fromkeys(("Infinity", "+Infinity", "+INF"), _INFINITE),
-    **dict.fromkeys(("-Infinity", "-INF"), -_INFINITE),
-}
-_DECIMAL_TYPE = re.compile(r"DECIMAL(?:\((\d+)(?:, ?(\d+))?\))?")
-_DECIMAL_TEXT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_ENDLESS = re.compile(ENDLESS_EXPONENT)
-_LARGE_EXPONENT = 900
-_EXACT = decimal.Context(prec=5 * LONGEST_DECIMAL, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+_DECIMAL_TEXT = re.compile(DECIMAL_TEXT)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LARGEST = float.fromhex("0x1.fffffffffffffp+1023")
+_MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_EXACT = decimal.Context(prec=4_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
-Quick: TypeAlias = Callable[[Any], Any]
-Thorough: TypeAlias = Callable[[Token], Any]
-
-
-class UnusualError(ValueError):
-    """The quick reader leaves this value to the thorough one."""
+Read: TypeAlias = Callable[[Any], Any]
 
 
 class WrongTypeError(ValueError):
-    """Spark can't give the field this value: the payment is rejected."""
+    """The field does not take this value: the payment is rejected."""
 
 
 @dataclass(frozen=True)
 class FieldReader:
-    """How one field is read. `quick` takes a value of Python's `json`, `thorough` a token."""
+    """How one field is read. `read` takes a value of Python's `json` and raises ValueError or ArithmeticError."""
 
     field: Field
-    quick: Quick
-    thorough: Thorough
+    read: Read
     arrow_type: Any
 
 
-def field_reader(field: Field) -> FieldReader:
-    """The reader of a field.
+def field_reader(field: Field, time_unit: str = "") -> FieldReader:
+    """The reader of a field; `time_unit` is that of numbers for a TIMESTAMP ("s", "ms", "us"), "" for none."""
+    read, arrow_type = _reader(field.kind, time_unit)
+    return FieldReader(field, read, arrow_type)
 
-    Raises:
-        UsageError: the audit does not know the type.
-    """
-    decimal_type = _DECIMAL_TYPE.fullmatch(field.type)
-    if decimal_type:
-        precision, scale = int(decimal_type[1] or 10), int(decimal_type[2] or 0)
-        quick: Quick = partial(_quick_decimal, precision, scale)
+
+def _reader(kind: Kind, unit: str) -> tuple[Read, Any]:
+    parts = [(name, *_reader(part, unit)) for name, part in kind.parts]
+    if kind.name == "STRUCT":
+        fields = {name: read for name, read, _ in parts}
+        return partial(_struct, fields), pa.struct([(name, arrow) for name, _, arrow in parts])
+    if kind.name == "ARRAY":
+        return partial(_array, parts[0][1]), pa.list_(parts[0][2])
+    if kind.name == "MAP":
+        return partial(_map, parts[0][1]), pa.map_(pa.string(), parts[0][2])
+    if kind.name == "DECIMAL":
         # as wide as possible: DuckDB then multiplies without overflow, as Spark does by widening the type
-        return FieldReader(field, quick, partial(_decimal, precision, scale), pa.decimal128(38, scale))
-    if field.type not in _TYPES:
-        raise UsageError(
-            f"{named('payment_schema')}: the audit can't check the field {field.name!r} of type {field.type}; it knows "
-            f"{', '.join(_TYPES)} and DECIMAL"
-        )
-    return FieldReader(field, *_TYPES[field.type])
+        return partial(_decimal, kind.precision, kind.scale), pa.decimal128(38, kind.scale)
+    if kind.name in WHOLE:
+        bits = WHOLE[kind.name]
+        return partial(_whole, 2 ** (bits - 1)), pa.type_for_alias(f"int{bits}")
+    if kind.name == "TIMESTAMP" and unit:
+        return partial(_time_or_number, _MICROS[unit]), pa.timestamp("us")
+    return _SCALARS[kind.name]
 
 
-# -- quick readers
-
-
-def _quick_same(kind: type, value: Any) -> Any:
-    if type(value) is kind:
-        return value
-    raise UnusualError
-
-
-def _quick_double(value: Any) -> float:
-    if type(value) is float:
-        return value
-    if (type(value) is int and -(2**53) < value < 2**53) or type(value) is Decimal:
-        return float(value)
-    raise UnusualError
-
-
-def _quick_int(limit: int, value: Any) -> Any:
-    if type(value) is int and -limit <= value < limit:
-        return value
-    raise UnusualError
-
-
-def _quick_decimal(precision: int, scale: int, value: Any) -> Any:
-    if type(value) is int or (type(value) is Decimal and abs(value.adjusted()) < _LARGE_EXPONENT):
-        return _rounded(Decimal(value), precision, scale)
-    raise UnusualError
-
-
-def _quick_time(read: Callable[[str], int], value: Any) -> int:
-    if type(value) is str:
-        return read(value)
-    raise UnusualError
-
-
-# -- thorough readers
-
-
-def _string(token: Token) -> str:
-    return replace_surrogates(token.text) if token.kind == "string" else written(token)
-
-
-def _boolean(token: Token) -> bool:
-    if token.kind not in ("true", "false"):
+def _of(kind: type, value: Any) -> Any:
+    if type(value) is not kind:
         raise WrongTypeError
-    return token.kind == "true"
+    return value
 
 
-def _double(token: Token) -> float:
-    if token.kind in ("int", "float"):
-        number = float(token.text)
-        return 0.0 if token.kind == "int" and number == 0 else number  # -0 is a whole number first
-    if token.kind in ("string", "word") and token.text in _NON_NUMBERS:
-        return _NON_NUMBERS[token.text]
-    raise WrongTypeError
+def _string(value: Any) -> str:
+    text: str = _of(str, value)
+    return text if text.isascii() else _SURROGATE.sub("?", text)  # as Java writes half of a pair
 
 
-def _int(bits: int, token: Token) -> int:
-    if token.kind != "int":
+def _whole(limit: int, value: Any) -> int:
+    if type(value) is not int or not -limit <= value < limit:
         raise WrongTypeError
-    number = int(token.text)
-    limit: int = 2 ** (bits - 1)
-    if bits == 8 and limit <= number < 2 * limit:
-        return number - 2 * limit  # Jackson takes 128 to 255 for a byte and wraps it
-    if not -limit <= number < limit:
+    return value
+
+
+def _double(value: Any) -> float:
+    if type(value) is not float and type(value) is not int and type(value) is not Decimal:
+        raise WrongTypeError
+    number = float(value) + 0.0  # without the sign of a zero
+    if not -_LARGEST <= number <= _LARGEST:
         raise WrongTypeError
     return number
 
 
-def _decimal(precision: int, scale: int, token: Token) -> Decimal:
-    text = token.text.replace(",", "") if token.kind == "string" else token.text
-    if token.kind not in ("int", "float", "string") or not _DECIMAL_TEXT.fullmatch(text):
-        raise WrongTypeError
-    written_out = str(Decimal(text)) if token.kind == "float" else token.text  # as Java's BigDecimal writes it
-    if len(written_out) > LONGEST_DECIMAL or _ENDLESS.search(written_out):
-        raise WrongTypeError
-    return _rounded(Decimal(text), precision, scale)
+def _float(value: Any) -> float:
+    nearest: float = struct.unpack("<f", struct.pack("<f", _double(value)))[0] + 0.0  # "f" alone gives infinity
+    return nearest
 
 
-def _rounded(number: Decimal, precision: int, scale: int) -> Decimal:
+def _decimal(precision: int, scale: int, value: Any) -> Decimal:
+    if (type(value) is str and _DECIMAL_TEXT.fullmatch(value)) or type(value) is int:
+        value = Decimal(value)
+    elif type(value) is not Decimal or abs(value.adjusted()) > 999:  # no longer exponent: see DECIMAL_NUMBER
+        raise WrongTypeError
     unit = Decimal((0, (1,), -scale))
-    rounded = number.quantize(unit, decimal.ROUND_HALF_UP, _EXACT) if number else unit * 0
+    rounded = value.quantize(unit, decimal.ROUND_HALF_UP, _EXACT) if value else unit * 0
     if not rounded:
-        return unit * 0  # without a sign, as Java has it
+        return unit * 0  # without a sign
     if len(rounded.as_tuple().digits) > precision:
         raise WrongTypeError
     return rounded
 
 
-def _timestamp(token: Token) -> int:
-    if token.kind == "string":
-        return timestamp_us(token.text)
-    if token.kind != "int" or not -(2**63) <= int(token.text) < 2**63:
+def _time(read: Callable[[str], int], value: Any) -> int:
+    return read(_of(str, value))
+
+
+def _time_or_number(micros: int, value: Any) -> int:
+    return taken_us(value * micros) if type(value) is int else timestamp_us(_of(str, value))
+
+
+def _struct(fields: dict[str, Read], value: Any) -> dict[str, Any]:
+    given = _of(dict, value)
+    return {name: None if (part := given.get(name)) is None else read(part) for name, read in fields.items()}
+
+
+def _array(read: Read, value: Any) -> list[Any]:
+    return [_element(read, part) for part in _of(list, value)]
+
+
+def _map(read: Read, value: Any) -> list[tuple[str, Any]]:
+    return [(_string(name), _element(read, part)) for name, part in _of(dict, value).items()]
+
+
+def _element(read: Read, value: Any) -> Any:
+    if value is None:
         raise WrongTypeError
-    return taken_us((int(token.text) * SECOND_US + 2**63) % 2**64 - 2**63)  # Spark multiplies without a check
+    return read(value)
 
 
-def _time(read: Callable[[str], int], token: Token) -> int:
-    if token.kind != "string":
-        raise WrongTypeError
-    return read(token.text)
-
-
-def _to_float32(number: float) -> float:
-    try:
-        nearest: float = struct.unpack("f", struct.pack("f", number))[0]
-    except OverflowError:
-        return _INFINITE if number > 0 else -_INFINITE
-    return nearest
-
-
-_local_us = partial(timestamp_us, zoned=False)
-_TYPES: dict[str, tuple[Quick, Thorough, Any]] = {
-    "STRING": (partial(_quick_same, str), _string, pa.string()),
-    "BOOLEAN": (partial(_quick_same, bool), _boolean, pa.bool_()),
-    **{
-        name: (partial(_quick_int, 2 ** (bits - 1)), partial(_int, bits), pa.type_for_alias(f"int{bits}"))
-        for name, bits in WHOLE.items()
-    },
-    # Spark compares a FLOAT with a number as DOUBLE
-    "FLOAT": (lambda value: _to_float32(_quick_double(value)), lambda token: _to_float32(_double(token)), pa.float64()),
-    "DOUBLE": (_quick_double, _double, pa.float64()),
-    "TIMESTAMP": (partial(_quick_time, timestamp_us), _timestamp, pa.timestamp("us")),
-    "TIMESTAMP_NTZ": (partial(_quick_time, _local_us), partial(_time, _local_us), pa.timestamp("us")),
-    "DATE": (partial(_quick_time, date_days), partial(_time, date_days), pa.date32()),
+_SCALARS: dict[str, tuple[Read, Any]] = {
+    "STRING": (_string, pa.string()),
+    "BOOLEAN": (partial(_of, bool), pa.bool_()),
+    "FLOAT": (_float, pa.float64()),  # Spark compares a FLOAT with a number as DOUBLE
+    "DOUBLE": (_double, pa.float64()),
+    "TIMESTAMP": (partial(_time, timestamp_us), pa.timestamp("us")),
+    "TIMESTAMP_NTZ": (partial(_time, partial(timestamp_us, kind="TIMESTAMP_NTZ")), pa.timestamp("us")),
+    "DATE": (partial(_time, date_days), pa.date32()),
 }

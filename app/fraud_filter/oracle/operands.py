@@ -62,17 +62,17 @@ def _operands(node: exp.Expression) -> list[exp.Expression]:
 
 
 def time_literal(node: exp.Expression, days_only: bool) -> exp.Expression:
-    """A text as the TIMESTAMP (or DATE) that Spark reads from it; null where Spark reads null.
+    """A text as the TIMESTAMP (or DATE) that Spark reads from it.
 
     Raises:
-        UntranslatableError: it is not written out in the predicate.
+        UntranslatableError: it is not written out in the predicate, or is no time in ISO 8601.
     """
     if not (isinstance(node, exp.Literal) and node.is_string):
         raise refusal(node, "is text beside a time; write a CAST")
     try:
         micros = date_days(node.name) * DAY_US if days_only else timestamp_us(node.name)
     except ValueError:
-        return exp.Null()
+        raise refusal(node, "is no time in ISO 8601, such as 2026-03-01 or 2026-03-01T12:00:00Z") from None
     return typed("DATE" if days_only else "TIMESTAMP", f"MAKE_TIMESTAMP({micros})")
 
 

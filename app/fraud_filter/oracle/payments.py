@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from decimal import Decimal
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from fraud_filter import schema as layout
-from fraud_filter.oracle.fields import FieldReader, UnusualError, field_reader
-from fraud_filter.oracle.json_reader import (
-    MAX_DIGITS,
-    MAX_NAME,
-    DuplicateKeyError,
-    MalformedJsonError,
-    Token,
-    TrailingContentError,
-    has_endless_number,
-    read_members,
-)
+from fraud_filter.oracle.fields import FieldReader, field_reader
 from fraud_filter.schema import PaymentSchema
 
-#: What Python's json and Spark read differently: halves of surrogate pairs, numbers and names without end.
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_LONG_NUMBER = re.compile(rb"[-+.eE0-9]{%d}" % MAX_DIGITS)
-_LONG_EXPONENT = re.compile(rb"[eE][-+]?[0-9]{9}")
-#: A surrogate written as UTF-8: Java's decoder replaces it by one character, Python's by two or three.
-_ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+_BLANK = " \t\r\n"
+_NUMBER_RUN = re.compile(layout.NUMBER_RUN)
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_FRACTION = re.compile(r"-?[0-9]+(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?")
+_NON_NUMBERS = {text: float(text) for text in ("NaN", "Infinity", "-Infinity")}
 
 
 class Reading(NamedTuple):
@@ -46,23 +36,27 @@ _WRONG_TYPE = Reading(layout.REASON_WRONG_TYPE, ())
 _MISSING = Reading(layout.REASON_MISSING, ())
 
 
+class _DuplicateError(ValueError):
+    """An object has a name twice."""
+
+
 class PaymentReader:
-    """Reads payments of one schema as the query's `from_json` does (PERMISSIVE mode, ANSI off, UTC).
+    """Reads payments of one schema as the query does (`query/json_record`)."""
 
-    Raises:
-        UsageError: the schema has a field of a type that the audit does not know.
-    """
-
-    def __init__(self, schema: PaymentSchema) -> None:
-        self.readers: tuple[FieldReader, ...] = tuple(field_reader(field) for field in schema.fields)
-        self._quick: list[tuple[str, Callable[[Any], Any]]] = [(r.field.name, r.quick) for r in self.readers]
-        self._index = {field.name: at for at, field in enumerate(schema.fields)}
+    def __init__(self, schema: PaymentSchema, results: Collection[str] = ()) -> None:
+        """`results` are fields that the filter computed: a DOUBLE of these may be no number, which is a text then."""
+        self.readers: tuple[FieldReader, ...] = tuple(field_reader(field, schema.time_unit) for field in schema.fields)
+        self._reads: list[tuple[str, Callable[[Any], Any]]] = [
+            (one.field.name, partial(_result, one.read) if one.field.name in results else one.read)
+            for one in self.readers
+        ]
         self._required = tuple(at for at, field in enumerate(schema.fields) if field.required)
         self._has_prefix = schema.has_prefix
-        self._has_decimals = any(field.is_decimal for field in schema.fields)
-        self._decode = json.JSONDecoder(
-            object_pairs_hook=_unique, parse_constant=_unusual, parse_float=Decimal if self._has_decimals else None
-        ).decode
+        fraction = _exact if any("DECIMAL(" in field.type for field in schema.fields) else None
+        self._unique, self._any = (
+            json.JSONDecoder(object_pairs_hook=hook, parse_constant=_no_number, parse_float=fraction)
+            for hook in (_unique, None)
+        )
 
     def read(self, value: bytes | None) -> Reading:
         """The payment in the value of a record."""
@@ -73,10 +67,12 @@ class PaymentReader:
                 return _NO_SCHEMA_ID
             value = value[layout.PREFIX_BYTES :]
         try:
-            fields = self._read_quickly(value)
-        except (ValueError, ArithmeticError, RecursionError):
-            return self.read_thoroughly(value)
-        return self._checked(fields)
+            document = self._decode(value)
+        except (ValueError, RecursionError):
+            return self._flaw(value)
+        if type(document) is not dict:
+            return _MALFORMED
+        return self._payment(document)
 
     def read_flagged(self, value: bytes) -> tuple[Reading, tuple[str, ...]]:
         """The payment in a flagged record, and the names of the rules that it says matched.
@@ -84,66 +80,81 @@ class PaymentReader:
         Raises:
             ValueError: the value is not a JSON object with a list of rule names.
         """
-        document = json.loads(value)
+        document = self._decode(value)
         rules = document.get(layout.RULES_FIELD) if isinstance(document, dict) else None
         if not isinstance(rules, list) or not all(isinstance(rule, str) for rule in rules):
             raise ValueError(f"no list of rule names under {layout.RULES_FIELD!r}")
-        return self.read(value), tuple(rules)
+        return self._payment(document), tuple(rules)
 
-    def read_thoroughly(self, value: bytes) -> Reading:
-        """As `read`, without a prefix and the quick way: what Spark's reader does, step by step."""
-        text = _ENCODED_SURROGATE.sub("\N{REPLACEMENT CHARACTER}".encode(), value).decode(errors="replace")
-        try:
-            members = read_members(text)
-        except MalformedJsonError:
-            return _MALFORMED
-        except TrailingContentError:
-            return _TRAILING
-        except DuplicateKeyError:
-            return _DUPLICATE
-        if members is None:
-            return _EMPTY
-        if self._has_decimals and has_endless_number(text):
-            return _WRONG_TYPE
-        try:
-            return self._checked(self._convert(members))
-        except (ValueError, ArithmeticError):  # the latter from an exponent that no Decimal can hold
-            return _WRONG_TYPE
-
-    def _read_quickly(self, value: bytes) -> list[Any]:
-        if b"\\u" in value and _SURROGATE.search(value):
-            raise UnusualError
-        if len(value) > MAX_DIGITS and (len(value) > MAX_NAME or _LONG_NUMBER.search(value)):
-            raise UnusualError
-        if self._has_decimals and _LONG_EXPONENT.search(value):
-            raise UnusualError
-        document = self._decode(value.decode())
-        if type(document) is not dict:
-            raise UnusualError
+    def _payment(self, document: dict[str, Any]) -> Reading:
         get = document.get
-        return [None if (given := get(name)) is None else read(given) for name, read in self._quick]
-
-    def _convert(self, members: list[tuple[str, Token]]) -> list[Any]:
-        fields: list[Any] = [None] * len(self.readers)
-        for name, token in members:
-            at = self._index.get(name)
-            if at is not None:
-                fields[at] = None if token.kind == "null" else self.readers[at].thorough(token)
-        return fields
-
-    def _checked(self, fields: list[Any]) -> Reading:
+        try:
+            fields = [None if (given := get(name)) is None else read(given) for name, read in self._reads]
+        except (ValueError, ArithmeticError):
+            return _WRONG_TYPE
         for at in self._required:
             if fields[at] is None:
                 return _MISSING
         return Reading(None, tuple(fields))
 
+    def _decode(self, value: bytes) -> Any:
+        text = _text(value)
+        document = self._unique.decode(text)
+        _check_levels(text)
+        return document
+
+    def _flaw(self, value: bytes) -> Reading:
+        """Why a value is no JSON object that is taken."""
+        try:
+            text = _text(value).lstrip(_BLANK)
+            if not text:
+                return _EMPTY
+            document, end = self._any.raw_decode(text)
+            _check_levels(text[:end])
+        except (ValueError, RecursionError):
+            return _MALFORMED
+        if type(document) is not dict:
+            return _MALFORMED
+        return _TRAILING if text[end:].strip(_BLANK) else _DUPLICATE
+
+
+def _text(value: bytes) -> str:
+    text = value.decode()
+    if len(text) >= layout.LONGEST_NUMBER and _NUMBER_RUN.search(text):
+        raise ValueError("a number may be too long")
+    return text
+
+
+def _check_levels(text: str) -> None:
+    """Of JSON."""
+    if text.count("{") + text.count("[") <= layout.MOST_LEVELS:
+        return
+    level = 0
+    for sign in re.findall(r"[\[{\]}]", _QUOTED.sub("", text)):
+        level += 1 if sign in "[{" else -1
+        if level > layout.MOST_LEVELS:
+            raise ValueError("nested too deeply")
+
+
+def _exact(text: str) -> Decimal:
+    """A number with a fraction or an exponent; refused where Java's BigDecimal can't count its places."""
+    match = _FRACTION.fullmatch(text)
+    places = len(match[1] or "") - int(match[2] or 0) if match else 0
+    if not -(2**31) <= places < 2**31:
+        raise ValueError("a number has more places than can be counted")
+    return Decimal(text)
+
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     document = dict(pairs)
     if len(document) != len(pairs):
-        raise UnusualError
+        raise _DuplicateError
     return document
 
 
-def _unusual(_: str) -> NoReturn:
-    raise UnusualError
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"no JSON: {word}")
+
+
+def _result(read: Callable[[Any], Any], value: Any) -> Any:
+    return _NON_NUMBERS[value] if type(value) is str and value in _NON_NUMBERS else read(value)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -16,26 +16,23 @@ from fraud_filter.config import Settings
 from fraud_filter.model.saved import SavedModel
 from fraud_filter.model.scoring import add_score
 from fraud_filter.query.block_list import is_blocked
-from fraud_filter.query.invoke import interpreted, try_eval
-from fraud_filter.query.json_check import JsonCheck
-from fraud_filter.query.json_column import parse_json
+from fraud_filter.query.invoke import active_jvm, try_eval
+from fraud_filter.query.json_record import JsonRecord
 from fraud_filter.query.velocity import TRUNCATED, add_features, add_features_in_batch, is_late
 from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.rules.version import ruling_of
-from fraud_filter.schema import Field, PaymentSchema
+from fraud_filter.schema import PaymentSchema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-#: The parser's marker for a record that does not fit (from_json option columnNameOfCorruptRecord).
-_CORRUPT = "_corrupt_record"
-_WRONG = f"{layout.REASON_WRONG_TYPE}: "
 #: Rules whose code is generated as one method.
 _GROUP = 8
-#: Fields of times that are looked at within the generated code: more would make a method too long for Java's compiler.
-_MOST_TIMES = 8
 #: Microseconds, so that a payment's time is written as it was read.
-_TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+_FORMATS = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 _TIMES = (layout.FIRST_TIME, layout.LAST_TIME)
 
 
@@ -148,20 +145,19 @@ def _read(records: DataFrame, schema: PaymentSchema) -> DataFrame:
     """The records with the payment's fields and `_reason`.
 
     Few records need the reason. As generated code it was a quarter of the processor time that the query's
-    thread takes for a micro-batch (64 ms, now 49).
+    thread takes for a micro-batch.
     """
     value = F.col("_value")
     parsed, text = records, value.cast("string")
     if schema.has_prefix:
         # In a projection of its own: its code would stand wherever the check looks at it.
         parsed, text = records.select("*", _behind_prefix(value).alias("_json")), F.col("_json")
-    columns = f"{schema.ddl}, `{_CORRUPT}` STRING"
-    parsed = parsed.select("*", JsonCheck(text, schema).text().alias("_text"))
-    parsed = parsed.select("*", parse_json(F.col("_text"), columns, _CORRUPT).alias("_payment"))
-    inputs = ((value, "BINARY"), (text, "STRING"), (F.col("_text"), "STRING"), (F.col("_payment"), columns))
-    reason = interpreted(inputs, "STRING", lambda *given: _reject_reason(schema, *given))
-    fields = (F.col(f"_payment.`{field.name}`").alias(field.name) for field in schema.fields)
-    return parsed.select(*records.columns, F.when(~_is_judged(schema), reason).alias("_reason"), *fields)
+    record = JsonRecord(schema)
+    parsed = parsed.select("*", record.read(text).alias("_payment"))
+    payment = F.col("_payment")
+    fields = (payment[field.name].alias(field.name) for field in schema.fields)
+    reason = F.when(~record.is_whole(payment), record.flaw(value, text, payment))
+    return parsed.select(*records.columns, reason.alias("_reason"), *fields)
 
 
 def _behind_prefix(value: Column) -> Column:
@@ -185,60 +181,8 @@ def _slim(judged: DataFrame, records: DataFrame, schema: PaymentSchema, late: Co
 def rule_column(rule: Rule) -> Column:
     """The rule as a boolean column over the payment's fields; null counts as no match, as does what throws."""
     if rule.when is not None:
-        return try_eval(_jvm(), F.expr(rule.when))
+        return try_eval(active_jvm(), F.expr(rule.when))
     return is_blocked(F.col(f"`{rule.column}`"), rule.ids)
-
-
-def _jvm() -> Any:
-    from pyspark.sql import SparkSession
-
-    return SparkSession.active()._jvm
-
-
-def _is_judged(schema: PaymentSchema) -> Column:
-    """Whether a payment was read, and has what it must carry."""
-    needed = [F.col(f"_payment.`{name}`").isNotNull() for name in schema.required]
-    times = [field for field in schema.fields if field.is_time]
-    if len(times) > _MOST_TIMES:
-        columns = f"{schema.ddl}, `{_CORRUPT}` STRING"
-        beyond = lambda payment: reduce(  # noqa: E731
-            lambda one, other: one | other, (_is_beyond(payment, field) for field in times)
-        )
-        needed.append(~interpreted(((F.col("_payment"), columns),), "BOOLEAN", beyond))
-    else:
-        needed += [~_is_beyond(F.col("_payment"), field) for field in times]
-    return reduce(
-        lambda one, other: one & other, needed, F.col(f"_payment.{_CORRUPT}").isNull() & F.col("_payment").isNotNull()
-    )
-
-
-def _is_beyond(payment: Column, field: Field) -> Column:
-    """Whether a time lies outside the years that are taken; never null."""
-    between = payment[field.name].between(*(F.lit(time).cast(field.type) for time in _TIMES))
-    return ~F.coalesce(between, F.lit(True))
-
-
-def _reject_reason(schema: PaymentSchema, value: Column, text: Column, fitting: Column, payment: Column) -> Column:
-    """Why a record can't be judged: of its bytes, its JSON, the JSON that was parsed, and what was read from that."""
-    texts = parse_json(fitting, ", ".join(f"`{field.name}` STRING" for field in schema.fields), _CORRUPT)
-    wrong = F.concat_ws("", F.lit(_WRONG), _names(F.array_except(_given(texts), _given(payment))))
-    required = F.array(*map(F.lit, schema.required)).cast("ARRAY<STRING>")
-    missing = _names(F.array_except(required, _given(payment)))
-    beyond = F.concat_ws(",", *(F.when(_is_beyond(payment, f), F.lit(f.name)) for f in schema.fields if f.is_time))
-    return F.coalesce(
-        F.when(value.isNotNull() & text.isNull(), F.lit(layout.REASON_NO_SCHEMA_ID)),
-        JsonCheck(text, schema).flaw(fitting),
-        F.when(payment.isNull(), F.lit(layout.REASON_EMPTY)),
-        # Without names there are no fields at all: no object, or no JSON.
-        F.when(payment[_CORRUPT].isNotNull(), F.regexp_replace(wrong, rf"^{_WRONG}\z", layout.REASON_MALFORMED)),
-        F.when(beyond != "", F.concat(F.lit(_WRONG), beyond)),
-        F.concat(F.lit(f"{layout.REASON_MISSING}: "), missing),
-    )
-
-
-def _given(struct: Column) -> Column:
-    """Names of the fields of a struct that are not null. Its code is as long for many fields as for one."""
-    return F.json_object_keys(F.to_json(struct))
 
 
 def _matched_rules(rules: RuleSet) -> list[Column]:
@@ -256,14 +200,10 @@ def _given_names(*names: Column) -> Column:
     return F.array_except(F.array(*names), F.array(F.lit(None).cast("string")))
 
 
-def _names(names: Column) -> Column:
-    return F.array_join(names, ",")
-
-
 def _flagged_json(schema: PaymentSchema, rules: RuleSet) -> Column:
     fields = [F.col(f"`{field.name}`") for field in rules.columns(schema).fields]
     payment = F.struct(*fields, F.col("_rules").alias(layout.RULES_FIELD))
-    return F.to_json(payment, {"timestampFormat": _TIMESTAMP_FORMAT})
+    return F.to_json(payment, _FORMATS)
 
 
 def _own_headers(topic_id: str, version: str, model: SavedModel | None) -> Column:

@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 
+def active_jvm() -> Any:
+    """The Java of the session."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.active()._jvm
+
+
 def constant(jvm: Any, value: Any, name: str) -> Any:
     """The Java object `value` of the class `name` as an expression; tasks get it serialised, with their code."""
     return jvm.org.apache.spark.sql.catalyst.expressions.Literal(value, object_type(jvm, name))
@@ -72,16 +79,15 @@ def column(jvm: Any, java_expression: Any) -> Column:
     return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(java_expression))
 
 
-def interpreted(inputs: Sequence[tuple[Column, str]], result: str, make: Callable[..., Column]) -> Column:
+def interpreted(inputs: Sequence[tuple[Column, Any]], result: Any, make: Callable[..., Column]) -> Column:
     """What `make` gives of columns, as one call in the plan: tasks evaluate it expression by expression.
 
-    For what few records need. Spark plans each micro-batch again and writes the code of all its expressions, those of
-    the rare cases too; what is behind this call it neither plans nor writes. `nullif` can't be: only the optimizer
-    makes it something that can be evaluated.
+    Spark plans each micro-batch again and writes the code of all its expressions; what is behind this call it neither
+    plans nor writes. `nullif` can't be: only the optimizer makes it something that can be evaluated.
 
     Args:
-        inputs: the columns that `make` gets, each with its type as DDL.
-        result: DDL of the type of what it gives.
+        inputs: the columns that `make` gets, each with its data type.
+        result: the data type of what it gives.
     """
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -89,11 +95,11 @@ def interpreted(inputs: Sequence[tuple[Column, str]], result: str, make: Callabl
     spark = SparkSession.active()
     jvm: Any = spark._jvm
     catalyst = jvm.org.apache.spark.sql.catalyst
-    bound = (catalyst.expressions.BoundReference(at, data_type(jvm, ddl), True) for at, (_, ddl) in enumerate(inputs))
+    bound = (catalyst.expressions.BoundReference(at, kind, True) for at, (_, kind) in enumerate(inputs))
     made = make(*(column(jvm, one) for one in bound))
     analysed = spark.range(1).select(made.alias("made"))._jdf.queryExecution().analyzed()
     # What the optimizer must do before an expression can be evaluated.
     ready = catalyst.optimizer.ReplaceExpressions.apply(analysed).expressions().head().child()
     held = constant(jvm, ready, "org.apache.spark.sql.catalyst.expressions.Expression")
     row = expression(jvm, F.struct(*(one for one, _ in inputs)))
-    return column(jvm, call(jvm, held, "eval", data_type(jvm, result), row))
+    return column(jvm, call(jvm, held, "eval", result, row))

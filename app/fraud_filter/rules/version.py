@@ -43,6 +43,7 @@ class Ruling:
         model = {"model": [rules.model, rules.model_version, list(rules.model_inputs)]} if rules.model else {}
         return {
             **({"has_prefix": True} if self.schema.has_prefix else {}),
+            **({"time_unit": self.schema.time_unit} if self.schema.time_unit else {}),
             "schema": [[field.name, field.type, field.required] for field in self.schema.fields],
             "rules": [[rule.name, rule.when, rule.column, list(rule.ids)] for rule in self.rules.rules],
             "features": [one.to_document() for one in features],
@@ -66,7 +67,7 @@ def read_ruling(document: Any, told: str) -> Ruling:
     """
     try:
         fields = tuple(Field(name, kind, bool(required)) for name, kind, required in document["schema"])
-        schema = PaymentSchema(fields, document.get("has_prefix") is True)
+        schema = PaymentSchema(fields, document.get("has_prefix") is True, str(document.get("time_unit", "")))
         rules = tuple(
             Rule(name, 0, when=when, column=column, ids=tuple(ids)) for name, when, column, ids in document["rules"]
         )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 #: The types that a field may have, by each name that Spark knows them by.
 SCALARS = {
     **{name: name for name in ("STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE")},
-    **{name: name for name in ("TIMESTAMP", "TIMESTAMP_NTZ", "BINARY", "DECIMAL")},
+    **{name: name for name in ("TIMESTAMP", "TIMESTAMP_NTZ", "DECIMAL")},
     "BYTE": "TINYINT", "SHORT": "SMALLINT", "INTEGER": "INT", "LONG": "BIGINT", "REAL": "FLOAT", "DEC": "DECIMAL",
     "NUMERIC": "DECIMAL", "TIMESTAMP_LTZ": "TIMESTAMP",
 }  # fmt: skip
@@ -22,8 +22,29 @@ _TOKEN = re.compile(
 )
 
 
+class Kind(NamedTuple):
+    """A type: its name in upper case, of a DECIMAL its digits, and those behind the point, and what it is made of.
+
+    `parts` are the fields of a STRUCT by name, the elements of an ARRAY, or the values of a MAP, whose keys are STRING.
+    """
+
+    name: str
+    parts: tuple[tuple[str, Kind], ...] = ()
+    precision: int = 0
+    scale: int = 0
+
+    def __str__(self) -> str:
+        """As DDL."""
+        if self.name == "DECIMAL":
+            return f"DECIMAL({self.precision}, {self.scale})"
+        if self.name == "STRUCT":
+            return f"STRUCT<{', '.join(f'{_quoted(name)}: {kind}' for name, kind in self.parts)}>"
+        inner = "".join(str(kind) for _, kind in self.parts)
+        return {"ARRAY": f"ARRAY<{inner}>", "MAP": f"MAP<STRING, {inner}>"}.get(self.name, self.name)
+
+
 class Column(NamedTuple):
-    """A column: its name, its type in upper case, whether it is NOT NULL; of a struct's fields this is left out."""
+    """A column: its name, its type as DDL, whether it is NOT NULL; of a struct's fields this is left out."""
 
     name: str
     type: str
@@ -54,6 +75,22 @@ def parse_columns(text: str) -> list[Column]:
     return columns
 
 
+def parse_type(text: str) -> Kind:
+    """The type of a column.
+
+    Raises:
+        DdlError: it is none that a payment's field may have.
+    """
+    parser = _Parser(text)
+    kind = parser.type()
+    parser.expect_end()
+    return kind
+
+
+def _quoted(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else f"`{name}`"
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
@@ -62,7 +99,7 @@ class _Parser:
 
     def column(self) -> Column:
         name = self._name()
-        kind = self._type()
+        kind = self.type()
         required = None
         while self._peek().kind == "word":
             at, word = self._peek(), self._take().text.upper()
@@ -76,7 +113,7 @@ class _Parser:
                     raise self._wrong("NULL must follow NOT")
             else:
                 raise self._wrong(f"{at.text!r} may not stand here; a field may be NOT NULL and have a COMMENT", at)
-        return Column(name, kind, bool(required))
+        return Column(name, str(kind), bool(required))
 
     def takes(self, sign: str) -> bool:
         """Goes on behind the sign where that comes next."""
@@ -88,7 +125,7 @@ class _Parser:
         if self._peek().kind != "end":
             raise self._wrong(f"{self._peek().text!r} may not stand here; a comma parts the fields")
 
-    def _type(self, depth: int = 0) -> str:
+    def type(self, depth: int = 0) -> Kind:
         at = self._peek()
         word = self._take().text.upper() if at.kind == "word" else ""
         if depth > _MOST_DEEP:
@@ -99,41 +136,38 @@ class _Parser:
             listed = ", ".join((*dict.fromkeys(SCALARS.values()), *_NESTED))
             what = f"{at.text!r} is no type that a field may have" if at.text else "a type is missing"
             raise self._wrong(f"{what}; there are {listed}", at)
-        return self._decimal() if SCALARS[word] == "DECIMAL" else SCALARS[word]
+        return self._decimal() if SCALARS[word] == "DECIMAL" else Kind(SCALARS[word])
 
-    def _nested(self, word: str, depth: int) -> str:
+    def _nested(self, word: str, depth: int) -> Kind:
         self._expect("<")
         if word == "STRUCT":
-            inner = self._parts(depth)
-        elif word == "MAP":
-            at = self._peek()
-            inner = [self._type(depth + 1)]
-            if inner != ["STRING"]:
-                raise self._wrong("the keys of a MAP are STRING, as those of JSON are", at)
-            self._expect(",")
-            inner.append(self._type(depth + 1))
+            parts = self._parts(depth)
         else:
-            inner = [self._type(depth + 1)]
+            if word == "MAP":
+                at = self._peek()
+                if self.type(depth + 1) != Kind("STRING"):
+                    raise self._wrong("the keys of a MAP are STRING, as those of JSON are", at)
+                self._expect(",")
+            parts = [("", self.type(depth + 1))]
         self._expect(">")
-        return f"{word}<{', '.join(inner)}>"
+        return Kind(word, tuple(parts))
 
-    def _parts(self, depth: int) -> list[str]:
+    def _parts(self, depth: int) -> list[tuple[str, Kind]]:
         """The fields of a struct; each may be null."""
-        parts: dict[str, str] = {}
+        parts: list[tuple[str, Kind]] = []
         while not parts or self.takes(","):
             at = self._peek()
             name = self._name()
-            if name.lower() in parts:
+            if name.lower() in (other.lower() for other, _ in parts):
                 raise self._wrong(f"the field {name!r} is there twice", at)
             self.takes(":")
-            shown = f"`{name}`" if at.kind == "quoted" else name
-            parts[name.lower()] = f"{shown}: {self._type(depth + 1)}"
-        return list(parts.values())
+            parts.append((name, self.type(depth + 1)))
+        return parts
 
-    def _decimal(self) -> str:
+    def _decimal(self) -> Kind:
         """DECIMAL alone is Spark's DECIMAL(10, 0)."""
         if not self.takes("("):
-            return "DECIMAL(10, 0)"
+            return Kind("DECIMAL", precision=10)
         at = self._peek()
         digits = self._number()
         scale = self._number() if self.takes(",") else 0
@@ -141,7 +175,7 @@ class _Parser:
         if not 0 < digits <= _MOST_DIGITS or scale > digits:
             words = f"a DECIMAL has 1 to {_MOST_DIGITS} digits, and no more of them behind the point"
             raise self._wrong(words, at)
-        return f"DECIMAL({digits}, {scale})"
+        return Kind("DECIMAL", precision=digits, scale=scale)
 
     def _number(self) -> int:
         if self._peek().kind != "number":

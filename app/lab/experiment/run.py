@@ -24,7 +24,7 @@ from lab.harness.embedded_stack import EmbeddedStack, Say
 from lab.harness.processes import Child, free_ports
 
 #: Settings by which the audit decides what is expected.
-_DECIDES = ("rules", "payment_schema", "record_format", "max_record_bytes", "velocity_payments")
+_DECIDES = ("rules", "payment_schema", "record_format", "time_unit", "max_record_bytes", "velocity_payments")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from fraud_filter.schema import load_schema
 
 _SCHEMA = (
     "id STRING NOT NULL, i INT, b BIGINT, d DOUBLE, f FLOAT, dec DECIMAL(20,2), t TIMESTAMP, n TIMESTAMP_NTZ, "
-    "day DATE, bin BINARY, card_id STRING"
+    "day DATE, bin STRING, card_id STRING"
 )
 
 

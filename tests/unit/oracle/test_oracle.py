@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Callable
 from decimal import Decimal
@@ -13,9 +14,8 @@ import pytest
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
 from fraud_filter.oracle import Decision, Oracle
-from fraud_filter.oracle.json_reader import java_double
 from fraud_filter.oracle.payments import PaymentReader
-from fraud_filter.oracle.times import BeyondError, date_days, days_from_civil, timestamp_us
+from fraud_filter.oracle.times import date_days, timestamp_us
 from fraud_filter.query.record_size import why_unread
 from fraud_filter.rules.ruleset import Rule, RuleSet, load_rules
 from fraud_filter.schema import FIRST_TIME_US, LAST_TIME_US, Field, PaymentSchema, input_schema, load_schema
@@ -38,14 +38,13 @@ def shipped() -> Oracle:
     return Oracle(schema, load_rules(settings.rules, schema))
 
 
-def make(**types: str) -> Callable[..., Any]:
-    """A reader of one optional field, as a function from JSON text to (reason, value), both ways agreeing."""
-    schema = PaymentSchema(tuple(Field(name, kind, False) for name, kind in types.items()))
+def make(time_unit: str = "", **types: str) -> Callable[..., Any]:
+    """A reader of one optional field, as a function from JSON text to a reason or the value."""
+    schema = PaymentSchema(tuple(Field(name, kind, False) for name, kind in types.items()), time_unit=time_unit)
     reader = PaymentReader(schema)
 
     def read(text: str) -> Any:
         reading = reader.read(text.encode())
-        assert repr(reading) == repr(reader.read_thoroughly(text.encode()))
         return reading.reason or reading.fields[0]
 
     return read
@@ -57,8 +56,6 @@ def make(**types: str) -> Callable[..., Any]:
         ({}, ()),
         ({"amount": 5000}, ("large-amount",)),
         ({"amount": 4999.99}, ()),
-        ({"amount": "NaN"}, ("large-amount",)),  # Spark: NaN is larger than any number
-        ({"amount": "Infinity"}, ("large-amount",)),
         ({"amount": 0}, ("invalid-amount",)),
         ({"amount": -3.5}, ("invalid-amount",)),
         ({"merchant_category": "cash_withdrawal", "country": "FR", "amount": 300}, ("foreign-cash",)),
@@ -102,13 +99,26 @@ def test_the_shipped_rules(shipped: Oracle, changes: dict[str, Any], rules: tupl
         (b"{}", "missing-field"),
         (payment(amount="12.5"), "wrong-type"),
         (payment(amount=True), "wrong-type"),
+        (payment(amount=float("nan")), "malformed-json"),
+        (payment(amount="NaN"), "wrong-type"),
+        (payment(card_id=7), "wrong-type"),
+        (payment(merchant={"x": 1}), "wrong-type"),
+        (payment(created_at=1_700_000_000), "wrong-type"),
+        (payment(created_at="23:59:58"), "wrong-type"),
+        (payment(merchant="caf@").replace(b"@", b"\xe9"), "malformed-json"),
+        (payment(x=0).replace(b"0}", b"1" * 500 + b"}"), "malformed-json"),
+        (payment(x="1" * 500), "malformed-json"),
+        (payment()[:-1] + b',"x":' + b"[" * 99 + b"]" * 99 + b"}", None),
+        (payment()[:-1] + b',"x":' + b"[" * 100 + b"]" * 100 + b"}", "malformed-json"),
+        (payment()[:-1] + b',"x":' + b"[" * 9999 + b"]" * 9999 + b"}", "malformed-json"),
         (payment(created_at="yesterday"), "wrong-type"),
         (payment(created_at=""), "wrong-type"),
     ],
 )
-def test_rejections(shipped: Oracle, value: bytes | None, reason: str) -> None:
+def test_rejections(shipped: Oracle, value: bytes | None, reason: str | None) -> None:
     (decision,) = shipped.decide([value])
-    assert decision == Decision(reason, (), ())
+    assert decision.reason == reason
+    assert reason is None or decision == Decision(reason, (), ())
 
 
 def test_a_batch_keeps_its_order(shipped: Oracle) -> None:
@@ -129,7 +139,7 @@ def test_what_follows_the_object_rejects_it(shipped: Oracle, after: bytes) -> No
 
 
 @pytest.mark.parametrize(
-    "more", [b'"amount":1', b'"\\u0061mount":1', b"'amount':1", b'"x":[{"a":1,"b":{},"a":2}]', b'"x":{"":1,"":2}']
+    "more", [b'"amount":1', b'"\\u0061mount":1', b'"x":[{"a":1,"b":{},"a":2}]', b'"x":{"":1,"":2}']
 )
 def test_a_name_that_stands_twice_rejects_it(shipped: Oracle, more: bytes) -> None:
     assert shipped.decide([payment()[:-1] + b"," + more + b"}"])[0].reason == "duplicate-key"
@@ -154,20 +164,13 @@ def test_names_of_different_objects_may_be_the_same(shipped: Oracle) -> None:
     assert shipped.decide([payment()[:-1] + other])[0].reason is None
 
 
-def test_a_broken_character_becomes_a_replacement_character(shipped: Oracle) -> None:
-    value = payment(merchant="caf@").replace(b"@", b"\xe9")
-    assert shipped.decide([value])[0].fields[4] == "caf\N{REPLACEMENT CHARACTER}"
-
-
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ('{"x": "a"}', "a"), ('{"x": 1.50}', "1.5"), ('{"x": 1e7}', "1.0E7"), ('{"x": -0}', "0"),
-        ('{"x": NaN}', '"NaN"'),
-        ('{"x": {"a": [1, "é\\n"]}}', '{"a":[1,"é\\n"]}'), ("{'x': 'single'}", "single"), ('{"x": "\\ud800"}', "?"),
-        ('{"x": "\\ud83d\\ude00"}', "😀"), ('{"x": 1, "x": 2}', "duplicate-key"), ("{}", None),
-        ('{"X": 1}', None), ("{x: 1}", "malformed-json"), ('{"x": "\\x"}', "malformed-json"),
-        ('{"x": 01}', "malformed-json"),
+        ('{"x": "a"}', "a"), ('{"x": 1.50}', "wrong-type"), ('{"x": {"a": 1}}', "wrong-type"),
+        ("{'x': 'single'}", "malformed-json"), ('{"x": "\\ud800"}', "?"), ('{"x": "\\ud83d\\ude00"}', "😀"),
+        ('{"x": "\\ude00\\ud83d"}', "??"), ('{"x": 1, "x": 2}', "duplicate-key"), ("{}", None), ('{"X": 1}', None),
+        ("{x: 1}", "malformed-json"), ('{"x": "\\x"}', "malformed-json"), ('{"x": 01}', "malformed-json"),
         ('{"x": 1,}', "malformed-json"), ('{"x": "a\tb"}', "malformed-json"), ('{"x": [1}', "malformed-json"),
     ],
 )  # fmt: skip
@@ -180,85 +183,87 @@ def test_strings(text: str, value: str | None) -> None:
     [
         ("INT", "2147483647", 2147483647), ("INT", "2147483648", "wrong-type"), ("INT", "1.0", "wrong-type"),
         ("INT", '"1"', "wrong-type"), ("INT", "true", "wrong-type"), ("BIGINT", "-9223372036854775808", -(2**63)),
-        ("BIGINT", "9223372036854775808", "wrong-type"), ("SMALLINT", "32768", "wrong-type"), ("TINYINT", "200", -56),
-        ("BOOLEAN", "true", True), ("BOOLEAN", "1", "wrong-type"), ("BOOLEAN", '"true"', "wrong-type"),
-        ("DOUBLE", "1e400", float("inf")), ("DOUBLE", '"-INF"', float("-inf")), ("DOUBLE", '"INF"', "wrong-type"),
-        ("FLOAT", "16777217", 16777216.0), ("FLOAT", "1e39", float("inf")), ("DOUBLE", '""', "wrong-type"),
-        ("DECIMAL(10, 2)", "1.005", Decimal("1.01")), ("DECIMAL(10, 2)", '"1,000.5"', Decimal("1000.50")),
+        ("BIGINT", "9223372036854775808", "wrong-type"), ("SMALLINT", "32768", "wrong-type"),
+        ("TINYINT", "200", "wrong-type"), ("BOOLEAN", "true", True), ("BOOLEAN", "1", "wrong-type"),
+        ("BOOLEAN", '"true"', "wrong-type"), ("DOUBLE", "1e400", "wrong-type"), ("DOUBLE", '"-INF"', "wrong-type"),
+        ("DOUBLE", "1" * 400, "wrong-type"), ("DOUBLE", "1e-400", 0.0),
+        ("FLOAT", "16777217", 16777216.0), ("FLOAT", "1e39", "wrong-type"), ("DOUBLE", '""', "wrong-type"),
+        ("DECIMAL(10, 2)", "1.005", Decimal("1.01")), ("DECIMAL(10, 2)", '"1,000.5"', "wrong-type"),
+        ("DECIMAL(10, 2)", '"-12.345"', Decimal("-12.35")), ("DECIMAL(10, 2)", '"1e2"', "wrong-type"),
         ("DECIMAL(10, 2)", "99999999.995", "wrong-type"), ("DECIMAL(10, 2)", '" 1"', "wrong-type"),
         ("DECIMAL(10, 2)", "1e999999999", "wrong-type"), ("DECIMAL(10, 2)", "1e-999", Decimal("0.00")),
         ("DECIMAL(10, 2)", "1e-1000", "wrong-type"), ("DECIMAL(10, 2)", "0e1000", "wrong-type"),
-        ("DECIMAL(10, 2)", '"1e-9999"', "wrong-type"), ("DECIMAL(10, 2)", '"' + "0" * 1101 + '"', "wrong-type"),
-        ("DECIMAL(10, 2)", "-0.001", Decimal("0.00")),
-        ("TIMESTAMP", "-1", -1_000_000), ("TIMESTAMP", "1.5", "wrong-type"), ("DATE", "5", "wrong-type"),
-        ("DATE", '"2024-02-30"', "wrong-type"), ("DATE", '"1970-01-02T99"', 1), ("DATE", '"-5"', -5),
+        ("DECIMAL(10, 2)", "1e99999999999", "malformed-json"), ("DECIMAL(10, 2)", "-0.001", Decimal("0.00")),
+        ("TIMESTAMP", "-1", "wrong-type"), ("DATE", "5", "wrong-type"),
+        ("DATE", '"2024-02-30"', "wrong-type"), ("DATE", '"1970-01-02T99"', "wrong-type"), ("DATE", '"1970-01-02"', 1),
         ("TIMESTAMP_NTZ", '"1970-01-01T00:00:01"', 1_000_000),
         ("TIMESTAMP_NTZ", '"1970-01-01T00:00:01Z"', "wrong-type"),
+        ("ARRAY<STRING>", '["a", "b"]', ["a", "b"]), ("ARRAY<STRING>", '["a", 1]', "wrong-type"),
+        ("ARRAY<INT>", "[1, null]", "wrong-type"), ("ARRAY<INT>", "{}", "wrong-type"), ("ARRAY<INT>", "[]", []),
+        ("MAP<STRING, INT>", '{"a": 1}', [("a", 1)]), ("MAP<STRING, INT>", '{"a": "1"}', "wrong-type"),
+        ("STRUCT<a: INT, b: STRING>", '{"b": "x", "c": 1}', {"a": None, "b": "x"}),
+        ("STRUCT<a: INT>", '{"a": 1.5}', "wrong-type"), ("STRUCT<a: INT>", "[]", "wrong-type"),
+        ("ARRAY<STRUCT<d: DECIMAL(5, 1)>>", '[{"d": 1.25}]', [{"d": Decimal("1.3")}]),
     ],
 )  # fmt: skip
 def test_typed_fields(kind: str, text: str, value: Any) -> None:
     assert make(x=kind)(f'{{"x": {text}}}') == value
 
 
+def test_zero_has_no_sign() -> None:
+    assert [repr(make(x=kind)('{"x": -0.0}')) for kind in ("DOUBLE", "FLOAT")] == ["0.0", "0.0"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "number", "micros"),
+    [
+        ("s", 1, 1_000_000), ("ms", -1, -1_000), ("us", 7, 7), ("s", 253_402_300_799, 253_402_300_799_000_000),
+        ("s", 253_402_300_800, "wrong-type"), ("us", FIRST_TIME_US, FIRST_TIME_US), ("us", 10**30, "wrong-type"),
+        ("ms", 1.0, "wrong-type"),
+    ],
+)  # fmt: skip
+def test_numbers_are_times_where_a_setting_gives_their_unit(unit: str, number: float, micros: Any) -> None:
+    assert make(unit, x="TIMESTAMP")(f'{{"x": {number}}}') == micros
+    assert make(unit, x="TIMESTAMP")('{"x": "1970-01-01T00:00:01Z"}') == 1_000_000
+    assert make(unit, x="DATE")(f'{{"x": {number}}}') == "wrong-type"
+
+
 @pytest.mark.parametrize(
     ("text", "endless"),
-    [
-        ("1e2147483647", False), ("1e2147483649", True), ("1e-2147483647", False), ("1.5e-2147483647", True),
-        ('"1e9999999999"', False), ("'\"1e9999999999'", False), ('[{"a":"\\""},1e9999999999]', True),
-    ],
+    [("1e2147483647", False), ("1e2147483649", True), ("1e-2147483647", False), ("1.5e-2147483647", True),
+     ('"1e9999999999"', False)],
 )  # fmt: skip
 def test_a_number_of_any_field_may_have_more_places_than_can_be_counted(text: str, endless: bool) -> None:
     value = f'{{"x": 1, "y": {text}}}'
-    assert make(x="DECIMAL(10, 2)")(value) == ("wrong-type" if endless else Decimal("1.00"))
+    assert make(x="DECIMAL(10, 2)")(value) == ("malformed-json" if endless else Decimal("1.00"))
     assert make(x="INT")(value) == 1
 
 
 @pytest.mark.parametrize(
     ("text", "micros"),
     [
-        ("1970-01-01", 0), ("1970", 0), ("1970-1-1 0:0:1", 1_000_000), ("1970-01-01T00:00:00.1234567Z", 123_456),
-        ("1970-01-01T01:00:00+01:00", 0), ("1970-01-01T01:00:00 +1", 0), ("1970-01-01T01:00:00 CET", 0),
-        ("1969-12-31T23:59:59.999999Z", -1), ("1970-01-01T00:30:00 Europe/London", -1_800_000_000),
-        ("GMT1970-01-01", 0), ("\t1970-01-01\n", 0),
+        ("1970-01-01", 0), ("1970-01-01 00:00", 0), ("1970-01-01T00:00:00.1234567Z", 123_456),
+        ("1970-01-01T01:00:00+01:00", 0), ("1970-01-01T01:00:00+0100", 0), ("1970-01-01 01:00:00+01", 0),
+        ("1969-12-31T23:59:59.999999Z", -1), ("1969-12-31T23:30:00-00:30", 0),
+        ("0001-01-01T00:00:00Z", FIRST_TIME_US), ("9999-12-31T23:59:59.999999Z", LAST_TIME_US),
     ],
 )  # fmt: skip
 def test_timestamps(text: str, micros: int) -> None:
     assert timestamp_us(text) == micros
+    assert date_days(text[:10]) == datetime.date.fromisoformat(text[:10]).toordinal() - 719_163
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "", "abc", "now", "1970-01-01T24:00:00", "1970-02-29", "1970-01-01T00:00Z", "1970-01-01t00:00:00", "19700101",
-        "1970-01-01T00:00:00z", "1970-01-01T00:00:00+19:00", "1970-01-01T00:00:00 Nowhere/City", "999999-01-01", "12",
+        *("", "abc", "now", "1970-01-01T24:00:00", "1970-02-29", "1970-01-01T00:00Z", "1970-01-01t00:00:00"),
+        *("19700101", "1970-01-01T00:00:00z", "1970-01-01T00:00+19:00", "1970-01-01T00:00:00 CET", "12", "1970"),
+        *("999999-01-01", "1970-1-1", "23:59:58", "1970-01-01T00:00:00.", " 1970-01-01", "\u0661970-01-01"),
+        *("0000-12-31T23:59:59.999999Z", "+10000-01-01", "0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00"),
     ],
 )  # fmt: skip
 def test_what_is_no_timestamp(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        timestamp_us(text)
-
-
-def test_the_calendar_has_no_end() -> None:
-    assert days_from_civil(1970, 1, 1) == 0
-    assert days_from_civil(2000, 2, 29) == 11_016
-    assert days_from_civil(0, 1, 1) == -719_528
-    assert days_from_civil(-1, 12, 31) == -719_529
-
-
-@pytest.mark.parametrize(
-    ("text", "micros"),
-    [("0001-01-01T00:00:00Z", FIRST_TIME_US), ("9999-12-31T23:59:59.999999Z", LAST_TIME_US)],
-)
-def test_the_first_and_the_last_time(text: str, micros: int) -> None:
-    assert timestamp_us(text) == micros
-    assert date_days(text) == micros // 86_400_000_000
-
-
-@pytest.mark.parametrize(
-    "text", ["0000-12-31T23:59:59.999999Z", "+10000-01-01", "-290308-12-21T20:00:00Z", "0001-01-01T00:00:00+01:00"]
-)
-def test_times_outside_the_years_that_are_taken(text: str) -> None:
-    with pytest.raises(BeyondError, match="outside the years 0001 to 9999"):
         timestamp_us(text)
 
 
@@ -270,18 +275,6 @@ def test_times_outside_the_years_that_are_taken(text: str) -> None:
 def test_the_time_of_a_record(timestamp_ms: int, reason: str | None) -> None:
     assert why_unread(b"k", b"v", timestamp_ms, 2) == reason
     assert why_unread(b"k", b"vv", timestamp_ms, 2) == "too-large"
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0.0, "0.0"), (-0.0, "-0.0"), (1.0, "1.0"), (0.001, "0.001"), (0.0001, "1.0E-4"), (1e7, "1.0E7"),
-        (9999999.5, "9999999.5"), (1.5e300, "1.5E300"), (-12345678.9, "-1.23456789E7"), (float("inf"), "Infinity"),
-        (100.0, "100.0"), (float("nan"), "NaN"),
-    ],
-)  # fmt: skip
-def test_doubles_as_java_writes_them(number: float, text: str) -> None:
-    assert java_double(number) == text
 
 
 def _one_rule(when: str) -> RuleSet:
@@ -309,12 +302,6 @@ def test_what_the_oracle_can_not_evaluate_is_refused_by_name(when: str, part: st
     with pytest.raises(UsageError, match=r"rules\.yml, line 3, rule 'r': the audit can't evaluate") as refused:
         Oracle(schema, _one_rule(when))
     assert any(word in str(refused.value) for word in part.split("|"))
-
-
-@pytest.mark.parametrize("kind", ["BINARY", "ARRAY<STRING>", "STRUCT<a: INT>"])
-def test_a_type_that_the_oracle_does_not_know_is_refused_by_name(kind: str) -> None:
-    with pytest.raises(UsageError, match=r"PAYMENT_SCHEMA\): the audit can't check the field 'x'"):
-        PaymentReader(PaymentSchema((Field("x", kind, False),)))
 
 
 def test_a_block_list_on_a_number_compares_as_text() -> None:

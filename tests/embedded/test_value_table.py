@@ -1,0 +1,53 @@
+"""The table of docs/your-stream.md: what a field of each type reads of each kind of JSON value."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from fraud_filter.home import HOME
+from fraud_filter.oracle import Oracle
+from fraud_filter.query import decide as query
+from fraud_filter.rules.ruleset import Rule, RuleSet
+from fraud_filter.schema import Field, PaymentSchema
+from input_records import COLUMNS
+
+TYPES = (
+    *("STRING", "BOOLEAN", "INT", "DOUBLE", "DECIMAL(10, 2)", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "ARRAY<INT>"),
+    *("MAP<STRING, INT>", "STRUCT<a: INT>"),
+)
+VALUES = (
+    *('"a"', '"12.345"', '"NaN"', '"2026-03-01"', '"2026-03-01T12:00:00Z"', '"2026-03-01 12:00:00.5"', '"12:00:00"'),
+    *('"1e3"', "true", "7", "2147483648", "1.5", "1e3", "1e400", "[7]", "[7, null]", '{"a": 7}', '{"a": "7"}', "{}"),
+)
+
+
+def _table(spark: Any) -> str:
+    """As Markdown; a cell is what is read, or empty where the record is rejected."""
+    lines = [["JSON", *(f"`{kind}`" for kind in TYPES)], ["---"] * (len(TYPES) + 1)]
+    cells = [_column(spark, kind) for kind in TYPES]
+    lines += [[f"`{value}`", *(column[at] for column in cells)] for at, value in enumerate(VALUES)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _column(spark: Any, kind: str) -> list[str]:
+    """What Spark reads; the oracle must reject the same."""
+    schema = PaymentSchema((Field("x", kind, False),))
+    rules = RuleSet(Path("rules.yml"), (Rule("r", 1, when="true"),))
+    values = [f'{{"x": {value}}}'.encode() for value in VALUES]
+    rows = [(b"k", value, "payments", 0, at, None) for at, value in enumerate(values)]
+    judged = query.judge(spark.createDataFrame(rows, COLUMNS), schema, rules)
+    shown = judged.selectExpr("_reason", "CAST(x AS STRING)", "_offset").orderBy("_offset").collect()
+    reasons = [decision.reason for decision in Oracle(schema, rules).decide(values)]
+    assert reasons == [reason and reason.partition(":")[0] for reason, *_ in shown], kind
+    assert {reason for reason in reasons if reason} == {"wrong-type"}
+    return ["" if reason else f"`{text}`" for reason, text, _ in shown]
+
+
+def test_the_table_of_the_page_is_what_is_read(spark: Any) -> None:
+    page = (HOME / "docs/your-stream.md").read_text(encoding="utf-8")
+    told = re.search(r"^\| JSON \|.*?(?=\n\n)", page, re.MULTILINE | re.DOTALL)
+    made = _table(spark)
+    assert told is not None, made
+    assert told[0] == made, made
