@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fraud_filter.audit.result import AuditResult, FeatureCounts
+from fraud_filter.audit.gaps import Recorded
+from fraud_filter.audit.result import AuditResult, FeatureCounts, Finding
 from fraud_filter.audit.run import audit
+from fraud_filter.checkpoint.versions import Began
+from fraud_filter.rules.features import Feature
+from fraud_filter.rules.ruleset import Rule, RuleSet
+from fraud_filter.rules.version import Ruling
+from fraud_filter.schema import Field, PaymentSchema
 from outputs import Outputs, Placed
 from running import GOOD
 
@@ -90,3 +97,21 @@ def test_a_key_on_two_partitions_is_judged_by_nobody(scene: Scene) -> None:
     result = scene.audit()
     assert result.ok
     assert result.features == FeatureCounts(decisions=0, differing=0, untold=3, truncated=0)
+
+
+def test_a_payment_that_cannot_be_judged_is_one_finding_and_the_others_are_audited(scene: Scene) -> None:
+    """By rules that a filter has kept, whose sum of two amounts does not fit into its column."""
+    huge, huger = scene.outputs.pay(*[_payment("c3", 9 * 10**37)] * 2)
+    schema = PaymentSchema((Field("card_id", "STRING", True), Field("amount", "DECIMAL(38, 0)", True)))
+    spent = Feature("spent_1h", 1, "card_id", 3_600_000, "sum", "amount", "DECIMAL(38, 0)", "DECIMAL(38, 0)")
+    kept = Ruling(schema, RuleSet(Path("kept"), (Rule("burst", 2, when="spent_1h > 12"),), (spent,)), 100, 65_536)
+    began = Began(kept.version, "", {0: 0, 1: 0}, 0.0)
+    scene.outputs.flag([huge, huger], ["burst"], changes={"spent_1h": 9 * 10**37})
+    result = scene.audit(recorded=Recorded([], {}, {}, [began], {kept.version: kept}))
+    assert not result.ok
+    assert (result.payments, result.expected, result.unjudged) == (5, 2, 1)
+    assert (result.lost, result.duplicated, result.unexpected) == (1, 0, 0)
+    [found] = result.examples["unjudged"]
+    assert found == Finding(huger.partition, huger.offset, found.reason)
+    assert "precision" in found.reason
+    assert [finding.offset for finding in result.examples["lost"]] == [scene.second.offset]

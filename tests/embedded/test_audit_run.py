@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from fraud_filter.audit.ledger import Finding
-from fraud_filter.audit.result import AuditResult
+from fraud_filter.audit.result import AuditResult, Finding
 from fraud_filter.audit.run import audit
 from fraud_filter.kafka.topic_id import find_input, open_admin
 from outputs import Outputs, Placed, large
@@ -63,7 +62,7 @@ def test_a_right_output_passes(outputs: Outputs, scene: Scene) -> None:
     assert (result.rejected_expected, result.rejected, result.reject_reasons) == (1, 1, {"malformed-json": 1})
     assert _faults(result) == (0, 0, 0)
     assert (result.start, result.end) == ({0: 0, 1: 0}, {0: 3, 1: 1})
-    assert result.examples == {"lost": (), "duplicated": (), "unexpected": ()}
+    assert not any(result.examples.values())
 
 
 #: How a flagged record may differ from what it should be, and what the audit says of it.

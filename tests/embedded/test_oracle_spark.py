@@ -13,11 +13,11 @@ import pytest
 from pyspark.sql import Row
 
 from fraud_filter import schema as layout
-from fraud_filter.audit.ledger import Ledger
-from fraud_filter.audit.run import _flagged
+from fraud_filter.audit.books import Books, bounded_database
+from fraud_filter.audit.run import read_flagged
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
-from fraud_filter.oracle import Decision, Oracle
+from fraud_filter.oracle import Decision, Oracle, Place
 from fraud_filter.oracle.fields import field_reader
 from fraud_filter.query import decide as query
 from fraud_filter.query.source_headers import read_source
@@ -155,26 +155,27 @@ def test_what_spark_writes_passes_the_audit(spark: Any) -> None:
     values = [*record_values(), *payments()]
     rules = _rules(["true", "amount > 100", "merchant IS NULL", "created_at >= '2024-01-01'"])
     oracle = Oracle(SCHEMA, rules)
-    ledger = Ledger(SCHEMA, {0: 0}, {0: len(values)}, examples=50)
     settings = load({"max_record_bytes": 1 << 20})  # some values are larger than the default
     written = query.decide(_records(spark, values), SCHEMA, rules, settings).collect()
     assert len(written) == len(values)
-    for row in written:
-        value = None if row["value"] is None else bytes(row["value"])
-        source = read_source([(header["key"], bytes(header["value"])) for header in row["headers"]])
-        assert source is not None
-        if row["topic"] == settings.rejected_topic:
-            ledger.see_rejected(source, bytes(row["key"]), value)
-        else:
-            ledger.see_flagged(source, bytes(row["key"]), *_flagged(oracle, value))
-    for offset, (value, decision) in enumerate(zip(values, oracle.decide(values), strict=True)):
-        ledger.expect(0, offset, 1_700_000_000_123, b"card", value, decision)
-    lost = ledger.close()
+    with bounded_database() as database:
+        books = Books(database, [SCHEMA], {0: 0}, {0: len(values)}, examples=50)
+        for row in written:
+            value = None if row["value"] is None else bytes(row["value"])
+            source = read_source([(header["key"], bytes(header["value"])) for header in row["headers"]])
+            assert source is not None
+            if row["topic"] == settings.rejected_topic:
+                books.see_rejected(source, bytes(row["key"]), value)
+            else:
+                books.see_flagged(source, bytes(row["key"]), *read_flagged(oracle, value))
+        for offset, (value, decision) in enumerate(zip(values, oracle.decide(values), strict=True)):
+            books.expect(Place(0, offset, 1_700_000_000_123), b"card", value, decision)
+        found = books.compare()
     findings = [
-        f"{finding.reason}: {_shown(values[finding.offset])}" for kind in ledger.examples.values() for finding in kind
+        f"{finding.reason}: {_shown(values[finding.offset])}" for kind in found["examples"].values() for finding in kind
     ]
-    assert (lost, ledger.unexpected, ledger.duplicated) == (0, 0, 0), "\n".join(findings)
-    assert ledger.reject_reasons[layout.REASON_WRONG_TYPE] > 100
+    assert (found["lost"], found["unexpected"], found["duplicated"]) == (0, 0, 0), "\n".join(findings)
+    assert found["reject_reasons"][layout.REASON_WRONG_TYPE] > 100
 
 
 def test_every_type_of_the_table_is_known() -> None:

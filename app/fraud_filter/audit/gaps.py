@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from fraud_filter.audit.result import Gap
 from fraud_filter.checkpoint.versions import Began
 from fraud_filter.config import Settings, refused
 from fraud_filter.kafka.topic_id import find_input, open_admin
@@ -16,14 +17,6 @@ from fraud_filter.rules.version import Ruling, read_ruling
 
 if TYPE_CHECKING:
     from fraud_filter.checkpoint.files import CheckpointFiles
-
-
-class Gap(NamedTuple):
-    """Offsets from `start` to before `end` of a partition that are no longer there."""
-
-    partition: int
-    start: int
-    end: int
 
 
 @dataclass(frozen=True)
@@ -107,7 +100,10 @@ def find_gaps(
             merged[-1] = merged[-1]._replace(end=max(merged[-1].end, gap.end))
         else:
             merged.append(gap)
-    return tuple(gap for gap in merged if gap.partition in end and _touches(gap, start, end))
+    last = {number: max(at, start[number] + 1) for number, at in end.items()}
+    return tuple(
+        gap for gap in merged if gap.end >= start.get(gap.partition, gap.end + 1) and gap.start < last[gap.partition]
+    )
 
 
 def find_missing(start: Mapping[int, int], end: Mapping[int, int], first: Mapping[int, int]) -> tuple[Gap, ...]:
@@ -120,7 +116,3 @@ def find_missing(start: Mapping[int, int], end: Mapping[int, int], first: Mappin
     """
     wanted = {number: start.get(number, 0 if at == end.get(number) else at) for number, at in first.items()}
     return tuple(Gap(number, wanted[number], at) for number, at in sorted(first.items()) if wanted[number] < at)
-
-
-def _touches(gap: Gap, start: Mapping[int, int], end: Mapping[int, int]) -> bool:
-    return gap.end >= start[gap.partition] and gap.start < max(end[gap.partition], start[gap.partition] + 1)

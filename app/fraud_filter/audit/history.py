@@ -6,14 +6,15 @@ told nowhere. Neither are those of a window that reaches back to before what is 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fraud_filter.audit.rulings import Rulings
 from fraud_filter.config import Settings
 from fraud_filter.kafka.offsets import first_since, first_time_ms, read_records
 from fraud_filter.oracle import Decision, Oracle
-from fraud_filter.rules.features import Feature, reach_ms
+from fraud_filter.rules.features import reach_ms
 
 
 @dataclass
@@ -35,22 +36,23 @@ class History:
 
 def find_history(
     settings: Settings,
-    oracle: Oracle,
-    features: Iterable[Feature],
+    rulings: Rulings,
+    begin: Mapping[int, int],
     bounds: Mapping[int, tuple[int, int]],
     first: Mapping[int, int],
     last: Mapping[int, int],
-    begin: Mapping[int, int],
 ) -> History:
-    """Reads the input once to find it.
+    """Reads the input once to find it, where rules have features.
 
     Args:
+        begin: where the query began at first, as far as that is known: its state has nothing of what lies before.
         bounds: the first retained offset and the end, by partition.
         first: the first audited offset, by partition; `last` the one after the last.
-        begin: where the query began at first, as far as that is known: its state has nothing of what lies before.
     """
-    longest_ms = reach_ms(features)
-    start: dict[int, int] = {}
+    start, oracle = dict(first), rulings.remembering
+    if oracle is None:
+        return History(start)
+    longest_ms = reach_ms(rulings.features)
     untold: dict[int, int] = {}
     for number, at in first.items():
         low = bounds[number][0]
@@ -83,7 +85,7 @@ def _scattered(
     for number in sorted(end):
         for batch in read_records(settings, settings.input_topic, {number: start[number]}, {number: end[number]}):
             for message in batch:
-                reason, fields = oracle.reader.read(message.value())
-                if reason is None and home.setdefault(fields[oracle.key_at], number) != number:
-                    found.add(fields[oracle.key_at])
+                key = oracle.key(message.value())
+                if home.setdefault(key, number) != number:
+                    found.add(key)
     return frozenset(found - {None})

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.console import Console
 from rich.table import Table
 
-from fraud_filter.audit.detection import Detected
-from fraud_filter.audit.gaps import Gap
-from fraud_filter.audit.result import AuditResult
+from fraud_filter.audit.result import AuditResult, Detected, Gap
 from fraud_filter.config import Settings
 from fraud_filter.schema import HEADER_LABEL
 from fraud_filter.text.console import PrintableConsole
@@ -24,6 +24,7 @@ _ROWS = {
     "lost": "records lost (neither flagged nor rejected, as they should be)",
     "duplicated": "records that repeat another",
     "unexpected": "records that should not be there",
+    "unjudged": "records that can't be judged: their decisions are not checked",
 }
 _FEATURE_ROWS = {
     "decisions": "flagged records whose features (and score) were compared",
@@ -33,7 +34,7 @@ _FEATURE_ROWS = {
 }
 #: What rules of a family look at.
 _FAMILIES = {"rules": "single records", "velocity": "velocity", "model": "the model's score"}
-_FAULTS = ("removed", "lost", "unexpected", "differing")
+_FAULTS = ("removed", "lost", "unexpected", "unjudged", "differing")
 
 
 def print_audit(result: AuditResult, settings: Settings, console: Console | None = None) -> None:
@@ -46,31 +47,8 @@ def print_audit(result: AuditResult, settings: Settings, console: Console | None
         console.print(_table(result, f"Audit of {settings.input_topic}, offsets by partition {offsets}"))
     if result.detection:
         console.print(_detection(result.detection))
-    for gap in result.gaps:
-        console.print(f"removed: {_where(gap)}", markup=False)
-    for gap in result.missing:
-        console.print(f"not audited, no longer retained: {_where(gap)}", markup=False)
-    if len(result.versions) > 1 or result.unknown:
-        counts = ", ".join(f"{version or 'none'}: {count:,}" for version, count in result.versions.items())
-        console.print(f"records by the version of the rules that decided: {counts}", markup=False)
-    if result.unknown:
-        console.print(
-            f"{result.unknown:,} records were decided by rules that are not known here, and judged by others; "
-            "--checkpoint names where the filter has kept them",
-            markup=False,
-        )
-    for kind, findings in result.examples.items():
-        for finding in findings:
-            where = f"partition {finding.partition}, offset {finding.offset}"
-            console.print(f"{kind}: {where}: {printable(finding.reason)}", markup=False)
-    console.print(f"{_verdict(result)} ({result.took_s:.1f} s)", markup=False)
-    if result.undecided:
-        console.print(
-            f"{result.undecided:,} of the {result.lost:,} lost come after the last decision of their partition. Where "
-            "the filter lags it may have them still to decide: audit again later, or with a longer --settle, or with "
-            "--to up to the committed offsets.",
-            markup=False,
-        )
+    for line in _lines(result):
+        console.print(line, markup=False)
 
 
 def _table(result: AuditResult, title: str) -> Table:
@@ -95,6 +73,29 @@ def _detection(detected: Detected) -> Table | str:
     for family, found in detected.families.items():
         table.add_row(_FAMILIES[family], *("-" if part is None else f"{part:.1%}" for part in found))
     return table
+
+
+def _lines(result: AuditResult) -> Iterator[str]:
+    yield from (f"removed: {_where(gap)}" for gap in result.gaps)
+    yield from (f"not audited, no longer retained: {_where(gap)}" for gap in result.missing)
+    if len(result.versions) > 1 or result.unknown:
+        counts = ", ".join(f"{version or 'none'}: {count:,}" for version, count in result.versions.items())
+        yield f"records by the version of the rules that decided: {counts}"
+    if result.unknown:
+        yield (
+            f"{result.unknown:,} records were decided by rules that are not known here, and judged by others; "
+            "--checkpoint names where the filter has kept them"
+        )
+    for kind, findings in result.examples.items():
+        for partition, offset, reason in findings:
+            yield f"{kind}: partition {partition}, offset {offset}: {printable(reason)}"
+    yield f"{_verdict(result)} ({result.took_s:.1f} s)"
+    if result.undecided:
+        yield (
+            f"{result.undecided:,} of the {result.lost:,} lost come after the last decision of their partition. Where "
+            "the filter lags it may have them still to decide: audit again later, or with a longer --settle, or with "
+            "--to up to the committed offsets."
+        )
 
 
 def _where(gap: Gap) -> str:

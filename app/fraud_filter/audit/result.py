@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from fraud_filter.audit.detection import Detected, plain
-from fraud_filter.audit.gaps import Gap
-from fraud_filter.audit.ledger import Finding
+from fraud_filter.rules.ruleset import FAMILIES, RuleSet
+from fraud_filter.schema import HEADER_LABEL, LEGITIMATE
+
+
+class Finding(NamedTuple):
+    """One thing that is wrong: where the payment was read, and what is wrong with it."""
+
+    partition: int
+    offset: int
+    reason: str
+
+
+class Gap(NamedTuple):
+    """Offsets from `start` to before `end` of a partition that are no longer there."""
+
+    partition: int
+    start: int
+    end: int
 
 
 class FeatureCounts(NamedTuple):
@@ -24,6 +41,48 @@ class FeatureCounts(NamedTuple):
     truncated: int
 
 
+class Found(NamedTuple):
+    """How much of what rules match is fraud, and how much of the fraud they match, as parts of 1; None of nothing."""
+
+    precision: float | None
+    recall: float | None
+
+
+class Detected(NamedTuple):
+    """Counts of payments with a label, and what rules of each family find: of payments, velocity, a model."""
+
+    labelled: int
+    fraud: int
+    families: dict[str, Found]
+
+
+class Detection:
+    """Counts payments by label and by the rules that match them. A payment without a label counts for no one."""
+
+    def __init__(self, rules: RuleSet) -> None:
+        self._families = {rule.name: rules.family(rule) for rule in rules.rules}
+        #: By family, "" for all payments, and whether they are fraud.
+        self._counts: Counter[tuple[str, bool]] = Counter()
+
+    def see(self, headers: Iterable[tuple[str, bytes | None]] | None, matched: Iterable[str]) -> None:
+        """Notes a valid payment: its headers, and the names of the rules that match it."""
+        label = dict(headers or ()).get(HEADER_LABEL)
+        if label is not None:
+            known = self._families.keys() & set(matched)  # rules of another version may be none of these
+            families = {"", *(self._families[name] for name in known)}
+            self._counts.update((family, label != LEGITIMATE) for family in families)
+
+    def result(self) -> Detected:
+        """The figures of the families that have a rule."""
+        fraud = self._counts["", True]
+        found: dict[str, Found] = {}
+        for family in FAMILIES:
+            if family in self._families.values():
+                hits = self._counts[family, True]
+                found[family] = Found(_part(hits, hits + self._counts[family, False]), _part(hits, fraud))
+        return Detected(fraud + self._counts["", False], fraud, found)
+
+
 @dataclass(frozen=True)
 class AuditResult:
     """What an audit found. All are counts of payments unless they say records.
@@ -33,14 +92,14 @@ class AuditResult:
     rejected and were not; `undecided` of these come after the last decision of their partition, so that a filter that
     lags may still have them to decide. `duplicated` counts extra copies (records). `unexpected` counts records that
     should not be there: flagged or rejected without cause, with other rules, key, fields or bytes than the payment's,
-    or source.timestamp than the payment's, or without readable source headers. `former` counts records about payments
-    of a former topic of the same name, which are left out. `reject_reasons` counts the expected rejected records by
-    their own reason. `gaps` are offsets that Kafka removed before they were decided, as far as a checkpoint tells of
-    them; `missing` are those that were asked for and are no longer retained, decided or not. `features`
-    is None where the rules have none. `detection` tells what rules find of labelled fraud; None where nobody asked.
-    `versions` counts the written records by the version of the rules in their
-    header, "" where there is none; `unknown` of them have one that is neither the given rules' nor in the checkpoint,
-    and were judged by those that were due.
+    or source.timestamp than the payment's, or without readable source headers. `unjudged` payments made the oracle
+    fail: nothing is known of what was written about them. `former` counts records about payments of a former topic of
+    the same name, which are left out. `reject_reasons` counts the rightly rejected payments by the reason of their
+    record. `gaps` are offsets that Kafka removed before they were decided, as far as a checkpoint tells of them;
+    `missing` are those that were asked for and are no longer retained, decided or not. `features` is None where the
+    rules have none, `detection` where nobody asked what rules find of labelled fraud. `versions` counts the written
+    records by the version of the rules in their header, "" where there is none; `unknown` of them have one that is
+    neither the given rules' nor in the checkpoint, and were judged by those that were due.
     """
 
     start: dict[int, int]
@@ -64,6 +123,7 @@ class AuditResult:
     detection: Detected | None = None
     versions: dict[str, int] = field(default_factory=dict)
     unknown: int = 0
+    unjudged: int = 0
 
     @property
     def complete(self) -> bool:
@@ -72,8 +132,8 @@ class AuditResult:
 
     @property
     def ok(self) -> bool:
-        """Nothing lost, nothing unexpected, nothing removed before it was decided."""
-        return self.lost == 0 and self.unexpected == 0 and not self.gaps
+        """Nothing lost, nothing unexpected, all judged, nothing removed before it was decided."""
+        return not (self.lost or self.unexpected or self.unjudged or self.gaps)
 
     @property
     def removed(self) -> int:
@@ -89,3 +149,12 @@ class AuditResult:
         told |= {"detection": plain(self.detection)} if self.detection else {}
         added = {"complete": self.complete, "removed": self.removed}
         return {"ok": self.ok, **told, **added, **gaps, "examples": examples}
+
+
+def plain(detected: Detected | None) -> dict[str, Any] | None:
+    """For JSON: precision and recall by family."""
+    return detected and {family: found._asdict() for family, found in detected.families.items()}
+
+
+def _part(some: int, of: int) -> float | None:
+    return round(some / of, 4) if of else None

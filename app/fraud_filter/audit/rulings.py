@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise, zip_longest
 
 from fraud_filter.audit.gaps import Recorded
-from fraud_filter.checkpoint.versions import Began
 from fraud_filter.model.saved import SavedModel
 from fraud_filter.oracle import Judge, Oracle, Place
 from fraud_filter.query.source_headers import Source
@@ -85,14 +84,12 @@ class Rulings:
     def _empty_at(self) -> dict[int, list[int]]:
         """Where the features' state began empty, by partition: after rules that have none."""
         found: dict[int, list[int]] = {}
+        has = {version: bool(self.all[number].rules.features) for version, number in self._numbers.items()}
         for before, one in pairwise(self._began):
-            if self._has_features(one) and not self._has_features(before):
+            if has[one.version] and not has[before.version]:
                 for partition, offset in one.begin.items():
                     found.setdefault(partition, []).append(offset)
         return found
-
-    def _has_features(self, one: Began) -> bool:
-        return bool(self.all[self._numbers[one.version]].rules.features)
 
     def readers(self, numbers: Iterable[int]) -> list[Oracle]:
         """The oracles of these rules, and all that remember what they read."""
@@ -142,12 +139,9 @@ class Rulings:
 
     def _is_over(self, source: Source) -> bool:
         """Whether the named version had been replaced each time before the payment came."""
-        spans = zip_longest(self._began, self._began[1:])
         over = [
-            next_one is not None
-            and next_one.ends is not None
-            and source.offset >= next_one.ends.get(source.partition, 0)
-            for one, next_one in spans
+            after is not None and after.ends is not None and source.offset >= after.ends.get(source.partition, 0)
+            for one, after in zip_longest(self._began, self._began[1:])
             if one.version == source.version and one.begin.get(source.partition, 0) <= source.offset
         ]
         return bool(over) and all(over)

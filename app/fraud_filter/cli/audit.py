@@ -76,7 +76,8 @@ def command(
     that begins before what is retained, proves nothing and is a fault without --allow-gap. Where the filter's
     checkpoint is in reach, records that Kafka removed before they were decided are one in any case.
 
-    What is to be compared waits on disk, where TMPDIR says: some 65 bytes a written record.
+    A record that can't be judged is a fault, too. What is to be compared waits on disk, where TMPDIR says: some 120
+    bytes a record where half of them are flagged.
     """
     from fraud_filter.audit.gaps import read_recorded
     from fraud_filter.audit.report import print_audit

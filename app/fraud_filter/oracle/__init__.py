@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
+from fraud_filter.errors import FraudFilterError
 from fraud_filter.model.saved import SavedModel
 from fraud_filter.oracle.fields import field_reader
 from fraud_filter.oracle.model import Score
@@ -34,13 +36,15 @@ class Decision(NamedTuple):
     """What should become of one record: rejected for `reason`, or flagged by `rules`, or neither.
 
     `fields` are the payment's, in the order of the schema, then its features and its score (empty when rejected).
-    `truncated` are the features whose window may be cut short.
+    `truncated` are the features whose window may be cut short. `failure` says why the record can't be judged, whatever
+    the reason: all else is empty then.
     """
 
     reason: str | None
     rules: tuple[str, ...]
     fields: tuple[Any, ...]
     truncated: tuple[str, ...] = ()
+    failure: str = ""
 
 
 class Read(NamedTuple):
@@ -49,6 +53,7 @@ class Read(NamedTuple):
     reason: str | None
     fields: tuple[Any, ...]
     truncated: tuple[str, ...] = ()
+    failure: str = ""
 
 
 class Judge:
@@ -58,18 +63,23 @@ class Judge:
         self._predicates = predicates
 
     def judge(self, reads: Sequence[Read]) -> list[Decision]:
-        """One decision a record, in order.
-
-        Raises:
-            FraudFilterError: a rule can't be evaluated over these payments.
-        """
-        matches = iter(self._predicates.matches([one.fields for one in reads if one.reason is None]))
+        """One decision a record, in order; one that can't be judged has a `failure`."""
+        decided = iter(self._decide([one for one in reads if one.reason is None and not one.failure]))
         return [
-            Decision(one.reason, (), ())
-            if one.reason is not None
-            else Decision(None, next(matches), one.fields, one.truncated)
+            Decision(one.reason, (), (), (), one.failure) if one.reason is not None or one.failure else next(decided)
             for one in reads
         ]
+
+    def _decide(self, reads: Sequence[Read]) -> list[Decision]:
+        """Decides payments; those of a batch that fails are decided by halves, so that one fails alone."""
+        try:
+            matches = self._predicates.matches([one.fields for one in reads])
+        except Exception as error:
+            if len(reads) == 1:
+                return [Decision(None, (), (), (), _told(error))]
+            half = len(reads) // 2
+            return self._decide(reads[:half]) + self._decide(reads[half:])
+        return [Decision(None, rules, one.fields, one.truncated) for rules, one in zip(matches, reads, strict=True)]
 
 
 class Oracle:
@@ -128,25 +138,39 @@ class Oracle:
                 where the rules have features.
 
         Raises:
-            FraudFilterError: a rule can't be evaluated over these payments.
+            FraudFilterError: a record can't be judged.
         """
-        return self._judge.judge(self.read(values, places))
+        decisions = self._judge.judge(self.read(values, places))
+        for decision in decisions:
+            if decision.failure:
+                raise FraudFilterError(f"the audit can't judge a record: {decision.failure}")
+        return decisions
 
     def read(self, values: Sequence[bytes | None], places: Sequence[Place] = ()) -> list[Read]:
-        """The records without a decision; arguments as of `decide`."""
-        readings = [self.reader.read(value) for value in values]
-        fields = [reading.fields for reading in readings]
-        truncated: list[tuple[str, ...]] = [()] * len(readings)
-        if self._features:
-            for at, (reading, place) in enumerate(zip(readings, places, strict=True)):
-                if reading.reason is None:
-                    known = self._of(place.partition, place.offset).see(
-                        place.offset, place.timestamp_ms, reading.fields
-                    )
-                    fields[at], truncated[at] = (*reading.fields, *known.values), known.truncated
-        if self._score:
-            fields = [(*own, self._score.of(own)) if own else own for own in fields]
-        return [Read(reason, own, cut) for (reason, _), own, cut in zip(readings, fields, truncated, strict=True)]
+        """The records without a decision, those that can't be read with a `failure`; arguments as of `decide`."""
+        pairs = zip(values, places, strict=True) if self._features else zip(values, repeat(None), strict=False)
+        return [self._read(value, place) for value, place in pairs]
+
+    def _read(self, value: bytes | None, place: Place | None) -> Read:
+        try:
+            reason, fields = self.reader.read(value)
+            if reason is not None:
+                return Read(reason, ())
+            truncated: tuple[str, ...] = ()
+            if place:
+                known = self._of(place.partition, place.offset).see(place.offset, place.timestamp_ms, fields)
+                fields, truncated = (*fields, *known.values), known.truncated
+            return Read(None, (*fields, self._score.of(fields)) if self._score else fields, truncated)
+        except Exception as error:
+            return Read(None, (), (), _told(error))
+
+    def key(self, value: bytes | None) -> Any:
+        """The key of a payment's features; None where it has none, is rejected or can't be read."""
+        try:
+            reason, fields = self.reader.read(value)
+        except Exception:
+            return None
+        return fields[self.key_at] if reason is None else None
 
     def forget(self, partitions: Iterable[int]) -> None:
         """Lets go of what is remembered of partitions of which no more records come."""
@@ -161,3 +185,8 @@ class Oracle:
         if partition not in self._velocity:
             self._velocity[partition] = Velocity(self._features, self._schema, self._most)
         return self._velocity[partition]
+
+
+def _told(error: Exception) -> str:
+    """An exception in one line."""
+    return f"{type(error).__name__}: {error}".splitlines()[0]

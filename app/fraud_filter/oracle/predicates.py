@@ -9,7 +9,6 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from fraud_filter.errors import FraudFilterError
 from fraud_filter.oracle.fields import FieldReader
 from fraud_filter.oracle.operands import UntranslatableError
 from fraud_filter.oracle.translate import TABLE, to_duckdb
@@ -28,9 +27,7 @@ class Predicates:
         self._names = tuple(rule.name for rule in rules.rules)
         self._arrow = pa.schema([(reader.field.name, reader.arrow_type) for reader in readers])
         self._known: dict[bytes, tuple[str, ...]] = {}
-        self._database = duckdb.connect()
-        # small batches: threads cost more than they bring; a division by zero gives null, as in Spark
-        self._database.execute("SET threads = 1; SET TimeZone = 'UTC'; SET ieee_floating_point_ops = false")
+        self._database = _connect()
         self._lists: list[tuple[int, int, frozenset[str]]] = []
         columns = [self._column(at, rule, rules, schema) for at, rule in enumerate(rules.rules)]
         self._query = f"SELECT {', '.join(columns)} FROM {TABLE}"  # noqa: S608 - written by the translator
@@ -42,7 +39,7 @@ class Predicates:
             payments: fields in the order of the schema, as the field readers give them.
 
         Raises:
-            FraudFilterError: DuckDB can't evaluate a rule over these payments.
+            Exception: of any kind: DuckDB can't evaluate a rule over these payments, or a value fits no column.
         """
         if not payments:
             return []
@@ -55,18 +52,18 @@ class Predicates:
 
     def _evaluate(self, columns: list[tuple[Any, ...]]) -> Any:
         arrays = [pa.array(column, type=field.type) for column, field in zip(columns, self._arrow, strict=True)]
-        try:
-            return np.column_stack(self._select(self._query, pa.Table.from_arrays(arrays, schema=self._arrow)))
-        except duckdb.Error as error:
-            raise FraudFilterError(f"the audit can't evaluate the rules: {_first_line(error)}") from None
+        return np.column_stack(self._select(self._query, pa.Table.from_arrays(arrays, schema=self._arrow)))
 
     def _select(self, query: str, payments: pa.Table) -> list[Any]:
         """The columns of a query over a table of payments."""
         self._database.register(TABLE, payments)
         try:
-            return list(self._database.execute(query).fetchnumpy().values())
-        finally:
-            self._database.unregister(TABLE)
+            found = list(self._database.execute(query).fetchnumpy().values())
+        except duckdb.Error:
+            self._database = _connect()  # some errors leave a database that answers nothing more
+            raise
+        self._database.unregister(TABLE)
+        return found
 
     def _named(self, row: Any) -> tuple[str, ...]:
         pattern = row.tobytes()
@@ -88,6 +85,13 @@ class Predicates:
         except (UntranslatableError, duckdb.Error) as error:
             raise rules.refuse(rule, f"the audit can't evaluate {rule.when!r}: {_first_line(error)}") from None
         return f"coalesce(TRY(({condition})::BOOLEAN), false) AS r{at}"
+
+
+def _connect() -> Any:
+    database = duckdb.connect()
+    # small batches: threads cost more than they bring; a division by zero gives null, as in Spark
+    database.execute("SET threads = 1; SET TimeZone = 'UTC'; SET ieee_floating_point_ops = false")
+    return database
 
 
 def _first_line(error: Exception) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fraud_filter.audit.detection import Detected, plain
-from fraud_filter.audit.result import FeatureCounts
+from fraud_filter.audit.result import Detected, FeatureCounts, plain
 from fraud_filter.modes import MODES
 from lab.bench.results.percentiles import PERCENTILES
 from lab.bench.results.result import RateResult, StartResult

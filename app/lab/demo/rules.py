@@ -8,7 +8,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from fraud_filter.audit.detection import plain
+from fraud_filter.audit.result import plain
 from fraud_filter.config import Settings
 from fraud_filter.home import HOME
 from fraud_filter.modes import MODES

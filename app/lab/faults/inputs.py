@@ -11,7 +11,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 
-from fraud_filter.audit.ledger import Finding
+from fraud_filter.audit.result import Finding
 from fraud_filter.audit.run import audit
 from fraud_filter.compose.stack import FILTER
 from fraud_filter.compose.waiting import start

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from operator import sub
 from typing import Any
 
 from rich.text import Text
@@ -14,7 +15,10 @@ from fraud_filter.pages.numbers import format_number
 
 @dataclass(frozen=True)
 class Audited:
-    """An audit's counts of lost payments, and of duplicated and unexpected records; None is not audited, never zero."""
+    """An audit's counts of lost payments, and of duplicated and unexpected records; None is not audited, never zero.
+
+    Payments that could not be judged are among the unexpected.
+    """
 
     lost: int | None = None
     duplicated: int | None = None
@@ -23,10 +27,10 @@ class Audited:
     @classmethod
     def of(cls, found: AuditResult, before: AuditResult | None = None) -> Audited:
         """The counts of an audit; with `before`, what has come since that earlier one."""
-        if before is None:
-            return cls(found.lost, found.duplicated, found.unexpected)
-        counts = found.lost - before.lost, found.duplicated - before.duplicated, found.unexpected - before.unexpected
-        return cls(*counts)
+        now, then = (
+            (one.lost, one.duplicated, one.unexpected + one.unjudged) if one else (0, 0, 0) for one in (found, before)
+        )
+        return cls(*map(sub, now, then))
 
     @classmethod
     def total(cls, several: Iterable[Audited]) -> Audited:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from fraud_filter.audit.gaps import Gap, find_missing
-from fraud_filter.audit.ledger import Finding
+from fraud_filter.audit.gaps import find_missing
 from fraud_filter.audit.report import print_audit
-from fraud_filter.audit.result import AuditResult
+from fraud_filter.audit.result import AuditResult, Finding, Gap
 from fraud_filter.config import load
+from lab.harness.outcome import Audited
 
 
 def _result(**changes: Any) -> AuditResult:
@@ -39,6 +39,7 @@ def test_the_verdict() -> None:
     assert _result(duplicated=7).ok
     assert not _result(lost=1).ok
     assert not _result(unexpected=1).ok
+    assert not _result(unjudged=1).ok
     assert not _result(gaps=(Gap(0, 3, 7),)).ok
 
 
@@ -88,6 +89,18 @@ def test_the_report_shows_counts_examples_and_verdict() -> None:
     assert "lost: partition 0, offset 3: should be flagged by [x]" in text
     assert "the output is not what it should be" in text
     assert "still to decide" not in text
+
+
+def test_what_cannot_be_judged_is_told_and_no_good_sign() -> None:
+    result = _result(unjudged=1, examples={"unjudged": (Finding(0, 3, "OverflowError: too large"),)})
+    text = _printed(result)
+    assert "unjudged: partition 0, offset 3: OverflowError: too large" in text
+    assert "the output is not what it should be" in text
+    assert result.to_dict()["unjudged"] == 1
+    assert result.to_dict()["examples"]["unjudged"][0]["offset"] == 3
+    before = _result(unexpected=1)
+    assert Audited.of(result, before) == Audited(0, 0, 0)
+    assert not Audited.of(result).ok
 
 
 def test_a_filter_that_may_lag_is_told_from_a_loss() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fraud_filter.audit.detection import Detection, Found, plain
+from fraud_filter.audit.result import Detection, Found, plain
 from fraud_filter.home import HOME
 from fraud_filter.rules.ruleset import RuleSet, load_rules
 from fraud_filter.schema import load_schema

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fraud_filter.audit.books import Books, bounded_database
 from fraud_filter.audit.gaps import Recorded
-from fraud_filter.audit.ledger import Ledger
 from fraud_filter.audit.rulings import _READY, Rulings
 from fraud_filter.checkpoint.versions import Began
 from fraud_filter.oracle import Decision, Place
@@ -102,25 +102,29 @@ def test_as_many_rules_as_there_were_are_judged_by_with_few_at_a_time() -> None:
 
 @pytest.mark.parametrize("is_flagged_by_new", [True, False])
 def test_what_two_versions_decided_is_right_by_both_and_lost_by_neither(is_flagged_by_new: bool) -> None:
-    ledger = Ledger(SCHEMA, {0: 0}, {0: 2}, 9, more=[SCHEMA])
-    fields = ("p", 5.0)
-    old, new = Decision(None, ("large",), fields), Decision(None, ("huge",) if is_flagged_by_new else (), fields)
-    ledger.see_flagged(Source("payments", 0, 0, 7, ""), b"k", fields, old.rules, 0)
-    if is_flagged_by_new:
-        ledger.see_flagged(Source("payments", 0, 0, 7, ""), b"k", fields, new.rules, 1)
-    ledger.expect(0, 0, 7, b"k", b"{}", new, 1)
-    ledger.allow(0, 0, 7, b"k", b"{}", old, 0)
-    assert (ledger.close(), ledger.unexpected, ledger.duplicated) == (0, 0, int(is_flagged_by_new))
+    with bounded_database() as database:
+        books = Books(database, [SCHEMA, SCHEMA], {0: 0}, {0: 2}, 9)
+        fields = ("p", 5.0)
+        old, new = Decision(None, ("large",), fields), Decision(None, ("huge",) if is_flagged_by_new else (), fields)
+        books.see_flagged(source(0), b"k", fields, old.rules, 0)
+        if is_flagged_by_new:
+            books.see_flagged(source(0), b"k", fields, new.rules, 1)
+        books.expect(Place(0, 0, 0), b"k", b"{}", new, 1)
+        books.expect(Place(0, 0, 0), b"k", b"{}", old, 0, is_due=False)
+        found = books.compare()
+    assert (found["lost"], found["unexpected"], found["duplicated"]) == (0, 0, int(is_flagged_by_new))
 
 
 def test_what_its_own_version_would_not_decide_is_unexpected() -> None:
-    ledger = Ledger(SCHEMA, {0: 0}, {0: 2}, 9, more=[SCHEMA])
-    fields = ("p", 5.0)
-    ledger.see_flagged(Source("payments", 0, 0, 7, ""), b"k", fields, ("large",), 0)
-    ledger.expect(0, 0, 7, b"k", b"{}", Decision(None, ("large",), fields), 1)
-    ledger.allow(0, 0, 7, b"k", b"{}", Decision(None, (), fields), 0)
-    assert (ledger.close(), ledger.unexpected) == (1, 1)
-    assert ledger.examples["unexpected"][0].reason == "flagged by large, but it matches no rule"
+    with bounded_database() as database:
+        books = Books(database, [SCHEMA, SCHEMA], {0: 0}, {0: 2}, 9)
+        fields = ("p", 5.0)
+        books.see_flagged(source(0), b"k", fields, ("large",), 0)
+        books.expect(Place(0, 0, 0), b"k", b"{}", Decision(None, ("large",), fields), 1)
+        books.expect(Place(0, 0, 0), b"k", b"{}", Decision(None, (), fields), 0, is_due=False)
+        found = books.compare()
+    assert (found["lost"], found["unexpected"]) == (1, 1)
+    assert found["examples"]["unexpected"][0].reason == "flagged by large, but it matches no rule"
 
 
 def ended(*began: tuple[Ruling, dict[int, int], dict[int, int] | None]) -> Recorded:
@@ -151,14 +155,3 @@ def test_a_version_that_came_back_decides_again() -> None:
 def test_where_a_former_filter_noted_no_ends_its_version_has_none() -> None:
     rulings = Rulings(GIVEN, ended((FIRST, {0: 0}, None), (SECOND, {0: 20}, None)))
     assert rulings.see(source(7000, FIRST.version)) is not None
-
-
-def test_a_decision_by_rules_that_were_replaced_is_unexpected_and_stands_in_for_no_other() -> None:
-    ledger = Ledger(SCHEMA, {0: 0}, {0: 10}, examples=3)
-    ledger.see_outdated(source(7, FIRST.version), is_rejected=False)
-    for offset in range(10):
-        rules = ("large",) if offset == 7 else ()
-        ledger.expect(0, offset, 0, None, b"{}", Decision(None, rules, ("a", 50.0)))
-    assert (ledger.close(), ledger.unexpected, ledger.written) == (1, 1, 1)
-    [found] = ledger.examples["unexpected"]
-    assert found.reason == f"flagged by the rules of version {FIRST.version}, which were replaced before it came"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fraud_filter.audit.gaps import Gap, Recorded, find_gaps
+from fraud_filter.audit.gaps import Recorded, find_gaps
+from fraud_filter.audit.result import Gap
 from fraud_filter.checkpoint.kept import Loss
 from fraud_filter.config import load
 from fraud_filter.monitor.removals import Removals

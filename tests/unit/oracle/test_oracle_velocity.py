@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 from decimal import Decimal
@@ -11,12 +12,13 @@ from typing import Any
 import duckdb
 import pytest
 
+from fraud_filter.errors import FraudFilterError
 from fraud_filter.home import HOME
 from fraud_filter.oracle import Oracle, Place
 from fraud_filter.oracle.velocity import Velocity
 from fraud_filter.rules.decay import HALVINGS
 from fraud_filter.rules.features import Feature
-from fraud_filter.rules.ruleset import load_rules
+from fraud_filter.rules.ruleset import Rule, RuleSet, load_rules
 from fraud_filter.schema import Field, PaymentSchema, load_schema
 
 SCHEMA = PaymentSchema(
@@ -225,3 +227,20 @@ rules:
     decisions = oracle.decide([value] * 4, places)
     assert [decision.rules for decision in decisions] == [(), ("much",), (), ()]
     assert [decision.fields[-1] for decision in decisions] == [10.0, 20.0, 10.0, 10.0]
+
+
+def test_payments_that_cannot_be_judged_fail_alone() -> None:
+    """A sum that its column can't hold, among payments over which the rules are evaluated at once."""
+    schema = PaymentSchema((Field("card", "STRING", True), Field("paid", "DECIMAL(38, 0)", True)))
+    spent = Feature("spent", 1, "card", 10_000, "sum", "paid", "DECIMAL(38, 0)", "DECIMAL(38, 0)")
+    rules = RuleSet(Path("rules.yml"), (Rule("some", 2, when="spent > 15"),), (spent,))
+    paid = [("a", 10), ("b", 9 * 10**37), ("a", 10), ("b", 9 * 10**37), ("a", 10), ("b", "x")]
+    values = [json.dumps({"card": card, "paid": amount}).encode() for card, amount in paid]
+    places = [Place(0, offset, 1000) for offset in range(len(paid))]
+    oracle = Oracle(schema, rules, 50)
+    decisions = oracle.sharing(rules).judge(oracle.read(values, places))
+    assert [decision.rules for decision in decisions] == [(), ("some",), ("some",), (), ("some",), ()]
+    assert [decision.reason for decision in decisions] == [None] * 5 + ["wrong-type"]
+    assert ["precision" in decision.failure for decision in decisions] == [False] * 3 + [True] + [False] * 2
+    with pytest.raises(FraudFilterError, match=r"can't judge a record: ArrowInvalid: .*precision"):
+        Oracle(schema, rules, 50).decide(values, places)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fraud_filter.audit.ledger import Finding
+from fraud_filter.audit.result import Finding
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.text.tables import write_between
 from lab.faults.inputs import outside, spans

@@ -1,0 +1,301 @@
+"""The audit's books: what should become of each payment, and what did, as two tables of DuckDB that one join compares.
+
+Memory is bounded: what does not fit waits on disk, where TMPDIR says.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import duckdb
+
+from fraud_filter.audit.result import FeatureCounts, Finding
+from fraud_filter.errors import FraudFilterError
+from fraud_filter.oracle import Decision, Place
+from fraud_filter.query.source_headers import Source
+from fraud_filter.schema import REASON_LATE, REASON_UNDECIDABLE, PaymentSchema
+
+#: What should become of a payment, or did. UNTOLD: it is valid, and no one can tell whether it is to be flagged.
+#: UNJUDGED: the oracle failed.
+PASSED, FLAGGED, REJECTED, UNTOLD, UNJUDGED = range(5)
+
+_FINDINGS = ("lost", "duplicated", "unexpected", "unjudged")
+#: Offsets of a partition, and partitions, that are compared at a time: so DuckDB's joins stay within its memory.
+_SLICE, PARTITIONS = 2**17, 8
+_MEMORY = "128MB"
+_ROWS_AT_ONCE = 10_000
+
+#: A `slice` is compared at a time. `part` and `place` are the payment's partition and offset, `version` the number of
+#: the rules. `told` names the rules that matched, as JSON, or the reason; `content` are hashes of key and fields, or of
+#: key and value. `is_due`: these rules had to decide.
+_TABLE = """(slice INTEGER, part INTEGER, place BIGINT, version INTEGER, kind UTINYINT, at_ms BIGINT, told VARCHAR,
+    content BLOB, is_due BOOLEAN)"""
+#: Each decision that was written, and each that was due and was not, with a verdict. A late or undecidable payment
+#: stands for whatever was due: the audit can't tell when that holds.
+_JUDGE = f"""CREATE OR REPLACE TABLE judged AS SELECT
+    part, place, version, due.is_due, seen.kind, due.kind AS due_kind, seen.told, due.told AS due_told,
+    seen.at_ms, due.at_ms AS due_ms,
+    if(seen.content <> due.content, seen.content, NULL) AS content,
+    if(seen.content <> due.content, due.content, NULL) AS due_content,
+    CASE
+        WHEN seen.kind IS NULL THEN 'missing'
+        WHEN due.kind IS NULL THEN 'uncalled for'
+        WHEN seen.kind = {REJECTED} AND seen.told IN ('{REASON_LATE}', '{REASON_UNDECIDABLE}') THEN 'for whatever'
+        WHEN due.kind = {UNJUDGED} OR (due.kind = {UNTOLD} AND seen.kind = {FLAGGED}) THEN 'unknown'
+        WHEN seen.kind <> due.kind THEN 'uncalled for'
+        WHEN seen.at_ms <> due.at_ms THEN 'another time'
+        WHEN seen.content <> due.content OR (seen.kind = {FLAGGED} AND seen.told <> due.told) THEN 'different'
+        ELSE 'right'
+    END AS verdict
+    FROM (FROM seen WHERE slice = $slice) AS seen FULL OUTER JOIN (FROM due WHERE slice = $slice) AS due
+    USING (part, place, version)
+    WHERE seen.kind IS NOT NULL OR due.kind IN ({FLAGGED}, {REJECTED})"""  # noqa: S608
+_UNEXPECTED = """FROM judged WHERE verdict IN ('uncalled for', 'another time', 'different')
+    ORDER BY part, place, kind"""
+_LOST = f"""SELECT DISTINCT part, place, due_kind AS kind, due_told AS told
+    FROM judged ANTI JOIN (
+        SELECT part, place, unnest(if(verdict = 'for whatever', [{FLAGGED}, {REJECTED}], [kind])) AS due_kind
+        FROM judged WHERE verdict IN ('for whatever', 'different', 'right')
+    ) AS made USING (part, place, due_kind)
+    WHERE is_due AND verdict IN ('missing', 'uncalled for', 'another time') AND due_kind IN ({FLAGGED}, {REJECTED})
+    ORDER BY part, place"""  # noqa: S608
+_REPEATED = """SELECT part, place, kind, count(*) - 1 AS copies FROM judged WHERE verdict IN ('different', 'right')
+    GROUP BY part, place, kind HAVING count(*) > 1 ORDER BY part, place, kind"""
+_COUNTS = f"""SELECT count(*) FILTER (kind = {FLAGGED}) AS written,
+    count(*) FILTER (kind = {FLAGGED} AND verdict IN ('different', 'right') AND content IS DISTINCT FROM ''::BLOB)
+        AS compared,
+    count(DISTINCT (part, place)) FILTER (kind = {REJECTED} AND verdict <> 'another time') AS rejected
+    FROM judged"""  # noqa: S608
+_REASONS = f"""SELECT split_part(told, ':', 1) AS reason, count(DISTINCT (part, place)) AS payments FROM judged
+    WHERE kind = {REJECTED} AND verdict IN ('for whatever', 'different', 'right') GROUP BY reason"""  # noqa: S608
+
+
+def in_groups(numbers: Iterable[int]) -> Iterator[list[int]]:
+    """Partitions in their order, as many as are compared at a time: best read so, too."""
+    rest = sorted(numbers)
+    for at in range(0, len(rest), PARTITIONS):
+        yield rest[at : at + PARTITIONS]
+
+
+@contextmanager
+def bounded_database(memory: str = _MEMORY) -> Iterator[duckdb.DuckDBPyConnection]:
+    """An empty database that holds `memory`, and the rest on disk, where TMPDIR says.
+
+    Raises:
+        FraudFilterError: the disk is full, or can't be written.
+    """
+    try:
+        directory = tempfile.TemporaryDirectory(prefix="fraud-filter-audit-")
+    except OSError as error:
+        raise _unkept(error) from None
+    limits: dict[str, Any] = {"memory_limit": memory, "temp_directory": directory.name, "threads": 1}
+    try:
+        with directory, duckdb.connect(config={**limits, "preserve_insertion_order": False}) as database:
+            yield database
+    except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
+        raise _unkept(error) from None
+
+
+class Books:
+    """First `see` all that was written, then `expect` all that was due, then `compare`."""
+
+    def __init__(
+        self,
+        database: duckdb.DuckDBPyConnection,
+        columns: Sequence[PaymentSchema],
+        start: Mapping[int, int],
+        end: Mapping[int, int],
+        examples: int,
+        results: Sequence[str] = (),
+    ) -> None:
+        """Books for the offsets `start` to before `end` of each partition; `examples` findings of each kind are kept.
+
+        `columns` are the fields of flagged records, by the number of the rules; `results` the filter's own of these.
+        """
+        self._names = [("key", *(field.name for field in schema.fields)) for schema in columns]
+        self._start, self._end = dict(start), dict(end)
+        self._slices, self._shift = 0, dict[int, int]()
+        for numbers in in_groups(end):
+            self._shift |= {number: self._slices * _SLICE - start[number] for number in numbers}
+            self._slices += 1 + max(end[number] - start[number] for number in numbers) // _SLICE
+        self._last: dict[int, int] = {}
+        self._limit, self._results = examples, frozenset(results)
+        self._database = database
+        for table in ("seen", "due"):
+            database.execute(f"CREATE TABLE {table} {_TABLE}")
+        self._seen, self._due = map(database.appender, ("seen", "due"))
+        self._expected: Counter[int] = Counter()
+        self._sums: Counter[str] = Counter()
+        self._reasons: Counter[str] = Counter()
+        self._found: Counter[str] = Counter()
+        self._examples: dict[str, list[Finding]] = {kind: [] for kind in _FINDINGS}
+
+    def covers(self, source: Source) -> bool:
+        """Whether the payment lies in the audited range; the topic is the caller's to compare."""
+        number = source.partition
+        return number in self._end and self._start[number] <= source.offset < self._end[number]
+
+    def see_flagged(
+        self, source: Source, key: bytes | None, fields: Sequence[Any] | None, rules: tuple[str, ...], version: int = 0
+    ) -> None:
+        """Notes a flagged record, judged by the rules of number `version`; `fields` is None when it can't be read."""
+        content = b"" if fields is None else _hashes((key, *fields))
+        self._see(source, version, FLAGGED, _written(rules), content)
+
+    def see_rejected(self, source: Source, key: bytes | None, value: bytes | None, version: int = 0) -> None:
+        """Notes a rejected record. A reason other than the oracle's is no fault: texts may differ."""
+        self._see(source, version, REJECTED, source.reason, _hashes((key, value)))
+
+    def see_outdated(self, source: Source, *, is_rejected: bool) -> None:
+        """Notes a decision by rules that were replaced before the payment came; it stands in for no other decision."""
+        self._sums["written"] += not is_rejected
+        verb = "rejected" if is_rejected else "flagged"
+        reason = f"{verb} by the rules of version {source.version}, which were replaced before it came"
+        self.find("unexpected", source.partition, source.offset, reason)
+
+    def begin_at(self, start: Mapping[int, int]) -> None:
+        """Moves the start of partitions whose first records were removed since: decisions on these are left out."""
+        for number, at in start.items():
+            if at > self._start[number]:
+                self._start[number] = at
+                self._seen.flush()
+                self._database.execute("DELETE FROM seen WHERE part = ? AND place < ?", (number, at))
+
+    def expect(
+        self,
+        place: Place,
+        key: bytes | None,
+        value: bytes | None,
+        decision: Decision,
+        version: int = 0,
+        *,
+        is_due: bool = True,
+        can_tell: bool = True,
+    ) -> None:
+        """Notes what should become of a payment by the rules of number `version`.
+
+        Args:
+            is_due: these rules had to decide it; others were right to do so, too.
+            can_tell: it is known whether a valid payment is to be flagged.
+        """
+        kind, told, content = PASSED, None, None
+        if decision.failure:
+            kind = UNJUDGED
+            if is_due:
+                self.find("unjudged", place.partition, place.offset, decision.failure)
+        elif decision.reason is not None:
+            kind, told, content = REJECTED, decision.reason, _hashes((key, value))
+        elif not can_tell:
+            kind = UNTOLD
+        elif decision.rules:
+            kind, told, content = FLAGGED, _written(decision.rules), _hashes((key, *decision.fields))
+        self._expected[kind] += is_due
+        self._sums["truncated"] += is_due and bool(decision.truncated)
+        slice_ = (place.offset + self._shift[place.partition]) // _SLICE
+        self._due.append_row(slice_, *place[:2], version, kind, place.timestamp_ms, told, content, is_due)
+
+    def find(self, kind: str, partition: int, offset: int, reason: str) -> None:
+        """Notes a finding."""
+        self._found[kind] += 1
+        if len(self._examples[kind]) < self._limit:
+            self._examples[kind].append(Finding(partition, offset, reason))
+
+    def compare(self) -> dict[str, Any]:
+        """Joins both tables; the figures of `AuditResult` that follow from them, by their names there."""
+        self._seen.flush()
+        self._due.flush()
+        for number in range(self._slices):
+            self._database.execute(_JUDGE, {"slice": number})
+            for one in self._ask(_UNEXPECTED):
+                names = self._differences(one)
+                self._sums["differing"] += one["kind"] == FLAGGED and not self._results.isdisjoint(names)
+                self.find("unexpected", one["part"], one["place"], _reason(one, names))
+            for one in self._ask(_LOST):
+                self._sums["undecided"] += one["place"] > self._last.get(one["part"], -1)
+                verb = "flagged by" if one["kind"] == FLAGGED else "rejected as"
+                self.find("lost", one["part"], one["place"], f"should be {verb} {_shown(one['kind'], one['told'])}")
+            for one in self._ask(_REPEATED):
+                for _ in range(one["copies"]):
+                    verb = "flagged" if one["kind"] == FLAGGED else "rejected"
+                    self.find("duplicated", one["part"], one["place"], f"{verb} again")
+            for one in self._ask(_COUNTS):
+                self._sums.update(one)
+            self._reasons.update({one["reason"]: one["payments"] for one in self._ask(_REASONS)})
+        sums = self._sums
+        features = FeatureCounts(sums["compared"], sums["differing"], self._expected[UNTOLD], sums["truncated"])
+        return {
+            **{kind: self._found[kind] for kind in _FINDINGS},
+            **{name: sums[name] for name in ("written", "rejected", "undecided")},
+            "expected": self._expected[FLAGGED],
+            "rejected_expected": self._expected[REJECTED],
+            "reject_reasons": dict(sorted(self._reasons.items())),
+            "features": features if self._results else None,
+            "examples": {kind: tuple(found) for kind, found in self._examples.items()},
+        }
+
+    def _see(self, source: Source, version: int, kind: int, told: str, content: bytes) -> None:
+        at_ms = min(max(source.timestamp_ms, -(2**63)), 2**63 - 1)
+        self._last[source.partition] = max(self._last.get(source.partition, -1), source.offset)
+        slice_ = (source.offset + self._shift[source.partition]) // _SLICE
+        self._seen.append_row(slice_, source.partition, source.offset, version, kind, at_ms, told, content, None)
+
+    def _ask(self, query: str) -> Iterator[dict[str, Any]]:
+        for batch in self._database.sql(query).to_arrow_reader(_ROWS_AT_ONCE):
+            yield from batch.to_pylist()
+
+    def _differences(self, one: Mapping[str, Any]) -> list[str]:
+        """The names of the parts in which the content differs."""
+        if one["verdict"] != "different" or not one["content"]:
+            return []
+        names = ("key", "value") if one["kind"] == REJECTED else self._names[one["version"]]
+        pairs = zip(names, memoryview(one["content"]).cast("I"), memoryview(one["due_content"]).cast("I"), strict=True)
+        return [name for name, its, due in pairs if its != due]
+
+
+def _reason(one: Mapping[str, Any], names: Sequence[str]) -> str:
+    """What is wrong with a decision that was written; `names` are the parts of its content that differ."""
+    is_flagged, told = one["kind"] == FLAGGED, _shown(one["kind"], one["told"])
+    if one["verdict"] == "uncalled for":
+        wrong = {None: "no record has this offset", PASSED: "it matches no rule", REJECTED: "it is not valid"}
+        is_valid = not is_flagged and one["due_kind"] is not None
+        named = f"flagged by {told}" if is_flagged else f"rejected ({told})"
+        return f"{named}, but {'it is valid' if is_valid else wrong[one['due_kind']]}"
+    if one["verdict"] == "another time":
+        return f"decided with source.timestamp {one['at_ms']}, but the record's is {one['due_ms']}"
+    if one["content"] == b"":
+        return "flagged with a value that is not a record with rules"
+    if is_flagged and one["told"] != one["due_told"]:
+        return f"flagged by {told} instead of {_shown(FLAGGED, one['due_told'])}"
+    return f"written with another {', '.join(names)} than the record's"
+
+
+@lru_cache(1000)
+def _written(rules: tuple[str, ...]) -> str:
+    return json.dumps(rules)
+
+
+def _shown(kind: int, told: str) -> str:
+    """The rules of a flagged record, or the reason of a rejected one."""
+    return ", ".join(json.loads(told)) or "no rule" if kind == FLAGGED else told
+
+
+def _hashes(values: Sequence[Any]) -> bytes:
+    """32 bits of each, of this process alone; -1 and -2, 1 and 1.0, and None and 'None' differ."""
+    hashes = [
+        hash(value if type(value) is str or type(value) is bytes else (repr(value),)) & 0xFFFFFFFF for value in values
+    ]
+    return struct.pack(f"{len(hashes)}I", *hashes)
+
+
+def _unkept(error: Exception) -> FraudFilterError:
+    return FraudFilterError(
+        f"the audit can't keep its tables in {tempfile.gettempdir()}: {str(error).splitlines()[0]}; "
+        "TMPDIR names another place"
+    )
