@@ -72,7 +72,7 @@ NUMBER_RUN = rf"[-+.0-9eE]{{{LONGEST_NUMBER}}}"
 MOST_LEVELS = 100
 #: What a TIMESTAMP, TIMESTAMP_NTZ, DATE may look like, and a DECIMAL that is a text. A DECIMAL that is a number is
 #: looked at as Java's BigDecimal writes it: an exponent has three digits at most, as Java writes out what it says.
-_DAY = "(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+_DAY = r"(?!0000|0001-01-01[^+]*\+|9999-12-31.[^-]*-)[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 _MINUTE, _SECOND = "(?:[01][0-9]|2[0-3]):[0-5][0-9]", r":[0-5][0-9](?:\.[0-9]{1,9})?"
 _ZONE = "(?:Z|[+-](?:(?:0[0-9]|1[0-7])(?::?[0-5][0-9])?|18(?::?00)?))"
 FORMS = {

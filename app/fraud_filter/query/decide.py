@@ -153,10 +153,10 @@ def _read(records: DataFrame, schema: PaymentSchema) -> DataFrame:
         # In a projection of its own: its code would stand wherever the check looks at it.
         parsed, text = records.select("*", _behind_prefix(value).alias("_json")), F.col("_json")
     record = JsonRecord(schema)
-    parsed = parsed.select("*", record.read(text).alias("_payment"))
-    payment = F.col("_payment")
+    parsed = parsed.select("*", record.read(text).alias("_read"))
+    payment = F.col("_read.payment")
     fields = (payment[field.name].alias(field.name) for field in schema.fields)
-    reason = F.when(~record.is_whole(payment), record.flaw(value, text, payment))
+    reason = F.when(~F.col("_read.is_whole"), record.flaw(value, text, payment))
     return parsed.select(*records.columns, reason.alias("_reason"), *fields)
 
 

@@ -8,7 +8,6 @@ without a date the day on which it is read; no option of it refuses these.
 from __future__ import annotations
 
 from functools import reduce
-from operator import add
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -21,13 +20,12 @@ from fraud_filter.schema import PaymentSchema
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-#: Field of what `read` gives: how many of the schema's fields the object has, nulls not counted.
-_GIVEN = "_given"
 #: What Jackson takes for white space.
 _BLANK = r"^[ \t\r\n]*+\z"
 #: A name that follows itself in a sorted list of names, each behind ": ", with NUL between them.
 _REPEATED = r"(?:^|\x00)(: [^\x00]*+)\x00\1(?:\x00|$)"
 _LONGEST_NAME = 100
+_STRING = "java.lang.String"
 
 
 class JsonRecord:
@@ -42,46 +40,47 @@ class JsonRecord:
         self._only = _with(self._first, features.databind.DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
         self._unique = _with(self._only, features.core.JsonParser.Feature.STRICT_DUPLICATE_DETECTION)
         self._values = Values(self._jvm, self._first, schema.time_unit)
-        given = f"`{_GIVEN}` INT"
-        self._type = invoke.struct_type(self._jvm, ", ".join((*([schema.ddl] if schema.fields else []), given)))
+        self._payment = invoke.struct_type(self._jvm, schema.ddl)
+        self._type = invoke.struct_type(self._jvm, f"payment STRUCT<{schema.ddl}>, is_whole BOOLEAN")
 
     def read(self, text: Column) -> Column:
-        """A struct of the schema's fields; null where the text is no JSON object that the filter takes.
+        """A struct of `payment`, the schema's fields, and `is_whole`, whether it can be judged.
 
-        A field is null where the object has none of this name, or one that does not fit.
+        `payment` is null where the text is no JSON object that the filter takes, and a field where the object has none
+        of this name, or one that does not fit. Whole has all required fields, and none that does not fit.
         """
         node = invoke.object_type(self._jvm, NODE)
-        return invoke.interpreted(
-            [(self._tree(self._unique, F.when(_fits(text), text)), node)], self._type, self._fields
-        )
 
-    def is_whole(self, payment: Column) -> Column:
-        """Whether what `read` gave has all required fields, and none that does not fit."""
+        def read(tree: Column) -> Column:
+            payment = invoke.interpreted([(tree, node)], self._payment, self._fields)
+            return invoke.interpreted([(tree, node), (payment, self._payment)], self._type, self._judged)
 
-        def is_whole(given: Column) -> Column:
-            required = (given[name].isNotNull() for name in self._schema.required)
-            there = reduce(add, (given[field.name].isNotNull().cast("int") for field in self._schema.fields))
-            return reduce(lambda one, other: one & other, required, given[_GIVEN] == there)
-
-        whole = invoke.interpreted([(payment, self._type)], invoke.data_type(self._jvm, "BOOLEAN"), is_whole)
-        return payment.isNotNull() & whole
+        return invoke.interpreted([(self._tree(self._unique, self._fitting(text)), node)], self._type, read)
 
     def flaw(self, value: Column, text: Column, payment: Column) -> Column:
-        """Why a record can't be judged, as a reject reason: of its bytes, its text, and what `read` gave."""
-        types = [invoke.data_type(self._jvm, "BINARY"), invoke.data_type(self._jvm, "STRING"), self._type]
+        """Why a record can't be judged, as a reject reason: of its bytes, its text, and the payment that was read."""
+        types = [invoke.data_type(self._jvm, "BINARY"), invoke.data_type(self._jvm, "STRING"), self._payment]
         inputs = list(zip((value, text, payment), types, strict=True))
         return invoke.interpreted(inputs, types[1], self._flaw)
 
     def _fields(self, tree: Column) -> Column:
-        names = [field.name for field in self._schema.fields]
-        is_object = self._values.ask(tree, "isObject", "BOOLEAN")
-        values = [self._values.read(self._values.get(tree, field.name), field.kind) for field in self._schema.fields]
-        given = reduce(add, (self._values.has(tree, name).cast("int") for name in names))
-        fields = (value.alias(name) for name, value in zip(names, values, strict=True))
-        return F.when(is_object, F.struct(*fields, given.alias(_GIVEN)))
+        values = self._values
+        fields = (values.read(values.get(tree, one.name), one.kind).alias(one.name) for one in self._schema.fields)
+        return F.when(values.ask(tree, "isObject", "BOOLEAN"), F.struct(*fields))
+
+    def _judged(self, tree: Column, payment: Column) -> Column:
+        required = {name: payment[name].isNotNull() for name in self._schema.required}
+        others = (
+            payment[field.name].isNotNull() | ~self._values.has(tree, field.name)
+            for field in self._schema.fields
+            if not field.required
+        )
+        is_whole = reduce(lambda one, other: one & other, (*required.values(), *others), payment.isNotNull())
+        return F.struct(payment.alias("payment"), is_whole.alias("is_whole"))
 
     def _flaw(self, value: Column, text: Column, payment: Column) -> Column:
-        first, only, tree = (self._tree(reader, text) for reader in (self._first, self._only, self._unique))
+        fitting = self._fitting(text)
+        first, only, tree = (self._tree(reader, fitting) for reader in (self._first, self._only, self._unique))
         is_object = F.coalesce(self._values.ask(first, "isObject", "BOOLEAN"), F.lit(False))
         wrong = (
             F.when(self._values.has(tree, field.name) & payment[field.name].isNull(), F.lit(field.name))
@@ -92,23 +91,32 @@ class JsonRecord:
         return (
             F.when(value.isNotNull() & text.isNull(), F.lit(layout.REASON_NO_SCHEMA_ID))
             .when(value.isNull() | text.rlike(_BLANK), F.lit(layout.REASON_EMPTY))
-            .when(~_fits(text) | ~is_object, F.lit(layout.REASON_MALFORMED))
+            .when(~is_object, F.lit(layout.REASON_MALFORMED))
             .when(only.isNull(), F.lit(layout.REASON_TRAILING))
             .when(tree.isNull(), F.concat(F.lit(layout.REASON_DUPLICATE), _repeated_name(text)))
             .when(wrong_names != "", F.concat(F.lit(f"{layout.REASON_WRONG_TYPE}: "), wrong_names))
             .otherwise(F.concat(F.lit(f"{layout.REASON_MISSING}: "), missing_names))
         )
 
-    def _tree(self, reader: Any, text: Column) -> Column:
+    def _tree(self, reader: Any, java_text: Column) -> Column:
         """The tree of a text; null where it is refused, is no JSON, or is null. Blank text has a tree, too."""
         jvm = self._jvm
-        java_text = invoke.call(
-            jvm, invoke.expression(jvm, text), "toString", invoke.object_type(jvm, "java.lang.String")
-        )
         held = invoke.constant(jvm, reader, "com.fasterxml.jackson.databind.ObjectReader")
-        return invoke.try_eval(
-            jvm, invoke.column(jvm, invoke.call(jvm, held, "readTree", invoke.object_type(jvm, NODE), java_text))
-        )
+        node = invoke.object_type(jvm, NODE)
+        read = invoke.call(jvm, held, "readTree", node, invoke.expression(jvm, java_text))
+        return invoke.try_eval(jvm, invoke.column(jvm, read))
+
+    def _fitting(self, text: Column) -> Column:
+        """The text as Java's; null where it is no UTF-8, or has a number that may be too long to be read alike."""
+        jvm = self._jvm
+        string = invoke.object_type(jvm, _STRING)
+        java_text = invoke.call(jvm, invoke.expression(jvm, text), "toString", string)
+        # Java puts this character for what is none; to look for it is ten times faster than to look at each byte.
+        broken = invoke.constant(jvm, "\ufffd", _STRING)
+        at = invoke.column(jvm, invoke.call(jvm, java_text, "indexOf", invoke.data_type(jvm, "INT"), broken))
+        is_long = F.length(text) >= layout.LONGEST_NUMBER
+        fits = ((at < 0) | F.is_valid_utf8(text)) & ~(is_long & text.rlike(layout.NUMBER_RUN))
+        return F.when(fits, invoke.column(jvm, java_text))
 
 
 def _reader(jvm: Any, exact: bool) -> Any:
@@ -129,12 +137,6 @@ def _reader(jvm: Any, exact: bool) -> Any:
 
 def _with(reader: Any, feature: Any) -> Any:
     return getattr(reader, "with")(feature)
-
-
-def _fits(text: Column) -> Column:
-    """Whether the text is UTF-8, without a number that may be too long to be read alike everywhere."""
-    is_long = F.length(text) >= layout.LONGEST_NUMBER
-    return F.is_valid_utf8(text) & ~(is_long & text.rlike(layout.NUMBER_RUN))
 
 
 def _repeated_name(text: Column) -> Column:

@@ -23,7 +23,6 @@ NODE = "com.fasterxml.jackson.databind.JsonNode"
 _STRING = "java.lang.String"
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _MOST = {"DOUBLE": 1.7976931348623157e308, "FLOAT": 3.4028234663852886e38}
-_TIMES = (layout.FIRST_TIME, layout.LAST_TIME)
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000}
 
 
@@ -65,41 +64,37 @@ class Values:
         return self._whole(node, kind.name) if kind.name in _BITS else self._time(node, kind.name)
 
     def _text(self, node: Column) -> Column:
-        return F.when(self.ask(node, "isTextual", "BOOLEAN"), self._java_text(node, "textValue"))
+        return self._java_text(node, "textValue")  # null for what is none
 
     def _whole(self, node: Column, name: str) -> Column:
+        is_long, kind, read = name == "BIGINT", "canConvertToInt", "intValue"
+        if is_long:
+            kind, read = "canConvertToLong", "longValue"
+        fits = self.ask(node, "isIntegralNumber", "BOOLEAN") & self.ask(node, kind, "BOOLEAN")
+        number = F.when(fits, self.ask(node, read, "BIGINT" if is_long else "INT"))
         limit = 2 ** (_BITS[name] - 1)
-        number = F.when(
-            self.ask(node, "isIntegralNumber", "BOOLEAN") & self.ask(node, "canConvertToLong", "BOOLEAN"),
-            self.ask(node, "longValue", "BIGINT"),
-        )
-        if name == "BIGINT":
-            return number
-        return F.when(number.between(-limit, limit - 1), number.cast(name))
+        return number if name in ("INT", "BIGINT") else F.when(number.between(-limit, limit - 1), number.cast(name))
 
     def _float(self, node: Column, name: str) -> Column:
-        number = self.ask(node, "doubleValue", "DOUBLE").cast(name) + F.lit(0.0).cast(name)  # -0.0 becomes 0.0
-        return F.when(self.ask(node, "isNumber", "BOOLEAN") & (F.abs(number) <= F.lit(_MOST[name]).cast(name)), number)
+        number = self.ask(node, "doubleValue", "DOUBLE").cast(name)
+        fits = self.ask(node, "isNumber", "BOOLEAN") & (F.abs(number) <= F.lit(_MOST[name]).cast(name))
+        return F.when(fits, number + F.lit(0.0).cast(name))  # -0.0 becomes 0.0
 
     def _decimal(self, node: Column, kind: Kind) -> Column:
         """Of a number, or of a text that is a plain one."""
-        number = F.when(self.ask(node, "isNumber", "BOOLEAN"), self._like(self._java_text(node, "asText"), "NUMBER"))
-        return F.coalesce(number, self._like(self._text(node), "TEXT")).cast(str(kind))
-
-    def _like(self, text: Column, what: str) -> Column:
-        form = {"NUMBER": layout.DECIMAL_NUMBER, "TEXT": layout.DECIMAL_TEXT}.get(what) or layout.FORMS[what]
-        return F.when(text.rlike(rf"^(?:{form})\z"), text)
+        number = F.when(self.ask(node, "isNumber", "BOOLEAN"), self._java_text(node, "asText"))
+        text = F.coalesce(_like(number, layout.DECIMAL_NUMBER), _like(self._text(node), layout.DECIMAL_TEXT))
+        return text.cast(str(kind))
 
     def _time(self, node: Column, name: str) -> Column:
-        text = self._like(self._text(node), name)
-        time = text.cast(name)
-        if name == "TIMESTAMP" and self._unit:
-            number = self._whole(node, "BIGINT")
-            per_second = _PER_SECOND[self._unit]
-            first, last = (limit * per_second // 1_000_000 for limit in (layout.FIRST_TIME_US, layout.LAST_TIME_US))
-            micros = F.when(number.between(first, last), number * F.lit(1_000_000 // per_second))
-            time = F.coalesce(time, F.timestamp_micros(micros))
-        return F.when(time.between(*(F.lit(limit).cast(name) for limit in _TIMES)), time)
+        time = _like(self._text(node), layout.FORMS[name]).cast(name)
+        if name != "TIMESTAMP" or not self._unit:
+            return time
+        number = self._whole(node, "BIGINT")
+        per_second = _PER_SECOND[self._unit]
+        first, last = (limit * per_second // 1_000_000 for limit in (layout.FIRST_TIME_US, layout.LAST_TIME_US))
+        micros = F.when(number.between(first, last), number * F.lit(1_000_000 // per_second))
+        return F.coalesce(time, F.timestamp_micros(micros))
 
     def _struct(self, node: Column, kind: Kind) -> Column:
         """Null where one of its fields does not fit."""
@@ -149,3 +144,8 @@ class Values:
         return invoke.column(
             jvm, invoke.call(jvm, invoke.expression(jvm, node), method, result, invoke.constant(jvm, name, _STRING))
         )
+
+
+def _like(text: Column, form: str) -> Column:
+    """The text where it has this form, otherwise one that is no value of any type that is cast to."""
+    return F.regexp_extract(text, rf"^(?:{form})\z", 0)
