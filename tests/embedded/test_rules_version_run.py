@@ -7,7 +7,7 @@ import json
 import pytest
 from kafka.producer.kafka import KafkaProducer
 
-from faults import kill_all, metrics
+from faults import java_of, kill_all, metrics
 from filter_under_load import Run, audit_change, write_rules
 from fraud_filter import schema as layout
 from fraud_filter.audit.run import audit
@@ -23,9 +23,12 @@ def test_an_audit_over_a_change_of_rules_finds_nothing_lost_and_nothing_unexpect
     write_rules(rules, "old", "amount > 5")  # flags all
     with Run(stage, "real-time", rules=str(rules), real_time_duration="10 seconds") as run:
         run.await_fresh("the start", _START_S)
+        write_rules(rules, "new", "amount > 5000")  # every second one
+        java_of(run.program).kill()
+        run.await_fresh("a restart, which goes on with the rules that the program read", _START_S)
+        assert {tuple(json.loads(one.value)["rules"]) for one in stage.written()[stage.flagged]} == {("old",)}
         kill_all(run.program)  # what was decided and not committed is decided again, by others
         run.program.stop()
-        write_rules(rules, "new", "amount > 5000")  # every second one
         run.program.start()
         run.await_fresh("the change", _START_S)
         (version,) = (name.partition("/")[2] for name in metrics(run.port, "version") if "rules_info" in name)
