@@ -1,4 +1,4 @@
-"""The table of docs/your-stream.md: what a field of each type reads of each kind of JSON value."""
+"""The table of docs/rules.md: what a field of each type reads of each kind of JSON value."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _column(spark: Any, kind: str) -> list[str]:
 
 
 def test_the_table_of_the_page_is_what_is_read(spark: Any) -> None:
-    page = (HOME / "docs/your-stream.md").read_text(encoding="utf-8")
+    page = (HOME / "docs/rules.md").read_text(encoding="utf-8")
     told = re.search(r"^\| JSON \|.*?(?=\n\n)", page, re.MULTILINE | re.DOTALL)
     made = _table(spark)
     assert told is not None, made

@@ -1,7 +1,7 @@
 """A record's JSON as columns: one object, read strictly, and each field by its type in payment.ddl.
 
 Jackson, by which Spark reads JSON, makes a tree of the text; what a field takes of it is told by the table in
-docs/your-stream.md. Spark's own `from_json` gives a STRING any value as text, wraps large numbers, and gives a time
+docs/rules.md. Spark's own `from_json` gives a STRING any value as text, wraps large numbers, and gives a time
 without a date the day on which it is read; no option of it refuses these.
 """
 
