@@ -11,7 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from fraud_filter.config import Settings, refused
 from fraud_filter.kafka.client import spark_kafka_options
 from fraud_filter.modes import Mode
-from fraud_filter.schema import Field, PaymentSchema
+from fraud_filter.schema import PaymentSchema
+from fraud_filter.text.ddl import Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -81,7 +82,7 @@ def _rate(spark: SparkSession, schema: PaymentSchema, settings: Settings) -> Dat
         .option("numPartitions", partitions)
         .load()
     )
-    payment = F.to_json(F.struct(*(_made_up(field).alias(field.name) for field in schema.fields)))
+    payment = F.to_json(F.struct(*(made_up(field.name, field.kind).alias(field.name) for field in schema.fields)))
     return rows.select(
         F.col("value").cast("string").cast("binary").alias("_key"),
         payment.cast("binary").alias("_value"),
@@ -143,13 +144,18 @@ def _format(spark: SparkSession, schema: PaymentSchema, settings: Settings) -> D
     )
 
 
-def _made_up(field: Field) -> Column:
-    """A value of the field's type that varies with the counter."""
-    spread = F.pmod(F.hash("value", F.lit(field.name)), F.lit(10_000))
-    if field.type.startswith(("TIMESTAMP", "DATE")):
-        return F.col("timestamp").cast(field.type)
-    if field.type == "BOOLEAN":
+def made_up(name: str, kind: Kind) -> Column:
+    """A value of a type that varies with the counter in the column `value`; times are those in `timestamp`."""
+    if kind.name == "STRUCT":
+        return F.struct(*(made_up(part, of).alias(part) for part, of in kind.parts))
+    if kind.name in ("ARRAY", "MAP"):
+        element = made_up(name, kind.parts[0][1])
+        return F.array(element) if kind.name == "ARRAY" else F.create_map(F.lit(name), element)
+    spread = F.pmod(F.hash("value", F.lit(name)), F.lit(10_000))
+    if kind.name in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"):
+        return F.col("timestamp").cast(kind.name)
+    if kind.name == "BOOLEAN":
         return spread % 2 == 0
-    if field.type == "STRING":
-        return F.concat(F.lit(f"{field.name}-"), spread.cast("string"))
-    return spread.cast(field.type)
+    if kind.name == "STRING":
+        return F.concat(F.lit(f"{name}-"), spread.cast("string"))
+    return F.coalesce(spread.cast(str(kind)), F.lit(0).cast(str(kind)))  # a DECIMAL may have no room for it
