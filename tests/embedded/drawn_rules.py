@@ -1,269 +1,169 @@
-"""Predicates that nobody would write, drawn from all of Spark's functions, and payments made to break them."""
+"""Predicates drawn from the language's own list, and payments made to break them."""
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator
 from typing import Any
 
-from fraud_filter.rules import functions as rule_functions
+from fraud_filter.rules.language import LanguageError, Node, read_predicate
+from fraud_filter.rules.words import FUNCTIONS, UNITS
 from fraud_filter.schema import PaymentSchema
 
-#: Texts that a rule may hold: patterns, formats, places, numbers.
+#: By what it is: what may be written, with a letter in braces for what is in it; `x` is of any kind.
+_FORMS = {
+    "b": (
+        *("({b}) AND {b}", "({b} OR {b})", "NOT ({b})", "{x} IS NULL", "{x} IS NOT NULL", "({b}) IS NOT TRUE"),
+        "isnull({x})",
+        *("({b}) IS UNKNOWN", "({n}) IS DISTINCT FROM {n}", "({s}) IS NOT DISTINCT FROM {s}", "({b}) <=> ({b})"),
+        *(f"{{{kind}}} {sign} {{{kind}}}" for kind in "snndt" for sign in ("=", "<>", "<", "<=", ">", ">=", "<=>")),
+        *("{t} > '2024-03-01 12:30:45.5'", "'1969-12-31' <= {d}", "{n} BETWEEN {n} AND {n}"),
+        "{s} NOT BETWEEN {s} AND {s}",
+        *("{n} IN ({n}, {n}, NULL)", "{s} NOT IN ({s}, {s})", "{d} IN ({d}, {d})", "{t} IN ({t}, {t})"),
+        *("{n} IN (0, 1, 2, 3, 4, 5, 6, 7.5, 8, 9, 10, 11)", "{s} LIKE {like}", "{s} ILIKE {like}"),
+        "{s} RLIKE {regex}",
+        *("{s} NOT LIKE {like} ESCAPE '/'", "{s} NOT RLIKE {regex}", "isnotnull({x})", "CASE WHEN {b} THEN {b} END"),
+    ),
+    "n": (
+        *("{n} + {n}", "{n} - {n}", "{n} * {n}", "{n} / {n}", "{n} % {n}", "{n} DIV {n}", "- {n}", "mod({n}, {n})"),
+        *(f"CAST({{n}} AS {kind})" for kind in ("TINYINT", "SMALLINT", "INT", "BIGINT", "DOUBLE", "DECIMAL(10, 3)")),
+        *("CAST({b} AS INT)", "CASE WHEN {b} THEN {n} WHEN {b} THEN {n} ELSE {n} END", "if({b}, {n}, {n})"),
+        *("CASE {n} WHEN {n} THEN {n} END", "nullif({n}, {n})", "(({n}) + {n}) * {n}"),
+    ),
+    "s": ("{s} || {s}", "CAST({n} AS STRING)", "CAST({b} AS STRING)", "nullif({s}, {s})", "CASE WHEN {b} THEN {s} END"),
+    "d": ("CAST({t} AS DATE)", "if({b}, {d}, {d})", "CAST('2024-02-29' AS DATE)"),
+    "t": ("CAST({d} AS TIMESTAMP)", "nullif({t}, {t})"),
+}  # fmt: skip
+_KINDS = {"STRING": "s", "BOOLEAN": "b", "DATE": "d", "TIMESTAMP": "t"}
+_LITERALS = {
+    "b": ("true", "false"),
+    "n": (
+        *("0", "1", "-1", "2", "3", "7", "100", "127", "-128", "32768", "2147483647", "-2147483648"),
+        "9223372036854775807",
+        *("5L", "0.5", "-0.1", "1.25", "0.005", "12345678.90", "-0.0", "1e3", "1e308", "-5e-324", "2.5D", "NULL"),
+    ),
+    "d": ("DATE'2024-02-29'", "date '0001-01-01'", "DATE'9999-12-31'", "NULL"),
+    "t": ("TIMESTAMP'2024-03-01 12:30:45.123456'", "timestamp '0001-01-01'",
+    "TIMESTAMP_NTZ'9999-12-31T23:59:59.999999Z'"),
+}  # fmt: skip
 _TEXTS = (
-    *(
-        "",
-        "a",
-        "%",
-        "a%",
-        "%a%",
-        "%a%b%",
-        "_%_",
-        "^a",
-        "a+",
-        "(a+)+$",
-        "(a|a)*b",
-        ".*.*.*x",
-        "(a?){30}a{30}",
-        "[a-z]{2}\\\\d",
-    ),
-    *(
-        "(a|b)*c",
-        "[[a]",
-        "(",
-        "\\\\",
-        "$1",
-        "now",
-        "today",
-        "epoch",
-        "tomorrow UTC",
-        "yyyy-MM-dd",
-        "yyyyyyyyyyyyyyyy",
-        "QQQQQ",
-    ),
-    *(
-        "hour",
-        "UTC",
-        "Nowhere/City",
-        "+25:00",
-        "UTF-8",
-        "a STRING",
-        "1e999999999",
-        "1e-999999999",
-        "9" * 400,
-        "-1",
-        "0",
-    ),
-    *("999999999", "2026-01-31", "+294247-01-10T04:00:54Z", "<a>1</a>", '{"a": 1}', "a=1&b", "%zz", "%s %d %n", "/a/b"),
-)
-_NUMBERS = (
-    "0",
-    "1",
-    "-1",
-    "2",
-    "3",
-    "7",
-    "40",
-    "1000000",
-    "2147483647",
-    "-2147483648",
-    "9223372036854775807",
-    "0.5",
-    "1e308D",
-)
-_OTHERS = (
-    *(
-        "NULL",
-        "true",
-        "X'00ff'",
-        "interval 1 day",
-        "interval '10' year",
-        "interval 1 month",
-        "timestamp'2026-01-31 12:00:00'",
-    ),
-    *(
-        "date'2026-01-31'",
-        "timestamp 'now'",
-        "date 'today'",
-        "timestamp '\\u006eow'",
-        "current_date",
-        "localtimestamp",
-        "user",
-    ),
-    *(
-        "array(1, 2)",
-        "array('a', 'b')",
-        "map('a', 1)",
-        "named_struct('a', 1)",
-        "x -> x",
-        "(x, y) -> x",
-        "DISTINCT amount",
-        "*",
-    ),
-)
-#: What is written otherwise than by a name and brackets; each `{}` is an operand.
-_FORMS = (
-    *(
-        "{} + {}",
-        "{} - {}",
-        "{} * {}",
-        "{} / {}",
-        "{} % {}",
-        "{} div {}",
-        "- {}",
-        "~ {}",
-        "{} || {}",
-        "{} & {}",
-        "{} << {}",
-    ),
-    *("{} = {}", "{} <=> {}", "{} < {}", "{} LIKE {}", "{} ILIKE {}", "{} RLIKE {}", "{} LIKE ANY ({}, {})", "NOT {}"),
-    *("{} LIKE {} ESCAPE '/'", "{} IN ({}, {})", "{} BETWEEN {} AND {}", "{} IS NULL", "{} IS DISTINCT FROM {}"),
-    *("CASE WHEN {} THEN {} ELSE {} END", "CAST({} AS STRING)", "CAST({} AS DECIMAL(38, 10))", "CAST({} AS TIMESTAMP)"),
-    *(
-        "CAST({} AS DATE)",
-        "CAST({} AS BIGINT)",
-        "CAST({} AS BINARY)",
-        "CAST({} AS INTERVAL DAY)",
-        "CAST({} AS VARIANT)",
-    ),
-    *(
-        "TRY_CAST({} AS INT)",
-        "EXTRACT(HOUR FROM {})",
-        "TRIM(BOTH {} FROM {})",
-        "SUBSTRING({} FROM {} FOR {})",
-        "{}[{}]",
-    ),
-    *(
-        "POSITION({} IN {})",
-        "OVERLAY({} PLACING {} FROM {})",
-        "exists(array({}, {}), x -> x = {})",
-        "{} COLLATE UNICODE",
-    ),
-    *("transform(split({}, {}), x -> concat(x, {}))", "filter(array({}), x -> x RLIKE {})", "left({}, 100) RLIKE {}"),
-    *("aggregate(array({}, {}), {}, (a, x) -> concat(a, a))", "IDENTIFIER({})({})", "system.builtin.{}", "{} OVER ()"),
-    *(
-        "TIMESTAMPADD(YEAR, {}, {})",
-        "TIMESTAMPDIFF(MICROSECOND, {}, {})",
-        "{} AT TIME ZONE {}",
-        "{}::STRING",
-        "(SELECT {})",
-    ),
-    *(
-        "from_xml({}, 'a STRING', map('rowValidationXSDPath', {}))",
-        "reflect('java.lang.System', 'exit', {})",
-        "${{env:{}}}",
-    ),
-)
+    *("", " ", "a", "casino", "Casino 24", "CASINO", "aaa", "aab", "100%", "a_b", "x-y.z", "  padded  ", "it's"),
+    "back\\slash",
+    *("caf\u00e9", "\u00c4\u00d6\u00dc stra\u00dfe", "line\nbreak", "\r\n", "a\u2028b", "a\u0085", "\U0001f44d thumbs"),
+    *("\u0130\u0131\u017f\ufb01", "\u03a3\u03c3\u03c2", "\u0416\u0436", "\ud7ff", "\uffff", "\u0000", "12"),
+    *("-1.5", "\t1\u00a0"),
+)  # fmt: skip
+_PIECES = (
+    *("a", "b", "\u00e9", "\U0001f44d", " ", "-", "[a-z]", "[^a]", "[\\w.-]", "\\d", "\\s", "\\w", "\\.", "."),
+    *("(a|bc)", "(?:ab)"),
+    *("x?", "a{2}", "[0-9]{1,3}", "(a|b)?", "a+", ".*", "\\d{2,}", "(ab){1,2}", "\\n", "\\S", "(", "]", "[z-a]"),
+    *("a??", "(?i)", "|"),
+)  # fmt: skip
 _LEVELS = 3
-#: How often each text stands in a payment.
-_ROUNDS = 4
-#: Bytes of the largest payments.
-_LARGE = 2**20
-
-
-def spark_functions(spark: Any) -> dict[str, str]:
-    """Spark's functions, with the names of the classes that they become, as far as the registry tells."""
-    registry = spark._jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry
-    listed = registry.expressions().iterator()
-    found = {}
-    while listed.hasNext():
-        entry = listed.next()
-        found[entry._1()] = entry._2()._1().getClassName().rpartition(".")[2]
-    return found
+#: Characters of the largest payments.
+_LARGE = 2**16
 
 
 class RuleDrawer:
-    """Draws predicates; the same ones for the same seed.
+    """Draws what the language takes; the same for the same seed."""
 
-    Args:
-        functions: names of Spark's functions, with the names of their classes.
-        places: addresses that no rule may open.
-    """
-
-    def __init__(self, functions: dict[str, str], schema: PaymentSchema, places: Sequence[str], seed: int) -> None:
+    def __init__(self, schema: PaymentSchema, seed: int) -> None:
         self._choose = random.Random(seed)
-        known = rule_functions.TAKEN.keys() | rule_functions.BUILDERS
-        self._all = sorted(name for name in functions if name.isidentifier())
-        self._taken = sorted(name for name in self._all if functions[name] in known)
-        self._columns = [field.name for field in schema.fields]
-        self._places = list(places)
+        self._schema = schema
+        self._columns: dict[str, list[str]] = {kind: [] for kind in "bnsdt"}
+        for field in schema.fields:
+            if "<" not in field.type:
+                kind = _KINDS.get(field.type.removesuffix("_NTZ"), "n")
+                self._columns[kind].append(f"`{field.name}`")
+        self._words: dict[str, list[str]] = {kind: [] for kind in "bnsdt"}
+        for name, word in FUNCTIONS.items():
+            for kind in "bnsdt" if word.gives == "alike" else _KINDS.get(word.gives, "n"):
+                self._words[kind].append(name)
+        #: What was drawn and is refused: most of it mixes types, or has too many digits.
+        self.refused: dict[str, str] = {}
 
-    def draw(self) -> str:
-        """One predicate; half of them of functions that a rule may use."""
-        names = self._taken if self._choose.random() < 0.5 else self._all
-        value = self._call(names, 1)
-        form = self._choose.choice(("({}) IS NULL", "({}) = {}", "({}) <=> ({})", "{}", "length({}) > 1"))
-        return form.format(value, self._operand(names, _LEVELS))
+    def draw(self) -> tuple[str, Node]:
+        """A predicate that the language takes, and its tree."""
+        while True:
+            text = self._write(self._choose.choice("bbbnnsdt"), 1)
+            # what is no condition is one below CASE: there the value itself can be seen
+            for when in (text, f"({text}) IS NULL"):
+                try:
+                    node = read_predicate(when, self._schema)
+                except LanguageError as error:
+                    self.refused[when] = str(error)
+                else:
+                    return (when, node) if when == text else (text, node.parts[0])
 
-    def _call(self, names: Sequence[str], level: int) -> str:
-        if self._choose.random() < 0.35:
-            form = self._choose.choice(_FORMS)
-            return form.format(*(self._operand(names, level) for _ in range(form.count("{}"))))
-        count = self._choose.choice((0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 6))
-        return f"{self._choose.choice(names)}({', '.join(self._operand(names, level) for _ in range(count))})"
+    def _write(self, kind: str, level: int) -> str:
+        kind = self._choose.choice("bnsdt") if kind == "x" else kind
+        chance = self._choose.random() + (level - 1) / (_LEVELS * 1.5) - 0.3 * (level == 1)
+        if chance > 0.75:
+            return self._literal(kind) if self._choose.random() < 0.3 else self._choose.choice(self._columns[kind])
+        if chance < 0.35:
+            return self._call(self._choose.choice(self._words[kind]), kind, level)
+        form = self._choose.choice(_FORMS[kind])
+        return re.sub(r"\{(\w+)\}", lambda found: self._operand(found[1], level), form)
 
-    def _operand(self, names: Sequence[str], level: int) -> str:
-        chance = self._choose.random()
-        if chance < 0.4 or (level >= _LEVELS and chance < 0.6):
-            return self._choose.choice(self._columns)
-        if chance < 0.6:
-            return self._call(names, level + 1)
-        if chance < 0.75:
-            return self._choose.choice(_NUMBERS)
-        if chance < 0.92:
-            return "'" + self._choose.choice(_TEXTS).replace("'", "\\'") + "'"
-        return f"'{self._choose.choice(self._places)}'" if chance < 0.95 else self._choose.choice(_OTHERS)
+    def _call(self, name: str, kind: str, level: int) -> str:
+        takes = list(FUNCTIONS[name].takes)
+        takes += takes[-1:] * self._choose.randrange(3) if takes[-1].endswith("*") else []
+        takes = takes[:-1] if takes[-1].endswith("?") and self._choose.random() < 0.5 else takes
+        operands = (self._operand(kind if one[:5] == "alike" else one.strip("*?"), level) for one in takes)
+        return f"{name}({', '.join(operands)})"
+
+    def _operand(self, kind: str, level: int) -> str:
+        if kind == "count":
+            return str(self._choose.choice((0, 1, 1, 2, 3, 5, 40)))
+        if kind == "unit":
+            return f"'{self._choose.choice(UNITS).lower()}'"
+        if kind == "like":
+            parts = self._choose.choices(
+                ("%", "_", "a", "\\%", "s", "/_", "\u00e9", "\n", "%", "I"), k=self._choose.randint(0, 5)
+            )
+            return quoted("".join(parts))
+        if kind == "regex":
+            body = "".join(self._choose.choices(_PIECES, k=self._choose.randint(0, 4)))
+            return quoted(self._choose.choice(("", "", "^")) + body + self._choose.choice(("", "", "$")))
+        if kind == "literal":
+            return quoted(self._choose.choice(_TEXTS))
+        return self._write(kind if len(kind) == 1 else _KINDS.get(kind, "n"), level + 1)
+
+    def _literal(self, kind: str) -> str:
+        return quoted(self._choose.choice(_TEXTS)) if kind == "s" else self._choose.choice(_LITERALS[kind])
+
+
+def quoted(text: str) -> str:
+    """A text as one writes it in a rule."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def hostile_payments(schema: PaymentSchema) -> Iterator[bytes]:
-    """Payments with values at the limits of each type, and some as large as a topic takes."""
-    texts = (
-        *("", "a", "1", "0", "-1", "now", "1e999999999", "1e-999999999", "-9223372036854775808", "2147483648", "NaN"),
-        *("+294247-01-10T04:00:54.775807Z", "-290308-12-21T19:59:06Z", "+5881580-07-11", "-5877641-06-23"),
-        *("9" * 60, "0." + "1" * 60, "\u0000\u001b[31m", "\u0390" * 9, "\ud7ff\U0001f4a9", "%zz", "{", "<a"),
-        *("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", "interval 1 day", "UTC", "yyyy", "\u017f", "\ufb01"),
+    """Payments with values at the limits of each type, and some as large as the default lets in."""
+    whole = {name: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for name, bits in
+             (("TINYINT", 8), ("SMALLINT", 16), ("INT", 32), ("BIGINT", 64))}  # fmt: skip
+    times = (
+        *("9999-12-31T23:59:59.999999", "0001-01-01T00:00:00", "2024-02-29T23:59:59.999999"),
+        "2024-03-01T12:30:45.123456",
+        *("1969-12-31T23:59:59.5", "1582-10-10T10:00:00", "1900-01-01T00:00:00", "2000-12-31T00:00:00"),
     )  # fmt: skip
-    limits: dict[str, tuple[Any, ...]] = {
-        "DOUBLE": (0, -0.0, 1e308, -1e308, 5e-324, "NaN", "Infinity", "-Infinity"),
-        "FLOAT": (0, 3.4e38, -3.4e38, 1e-45, "NaN"),
-        "INT": (0, -(2**31), 2**31 - 1),
-        "BIGINT": (0, -(2**63), 2**63 - 1),
-        "SMALLINT": (0, -(2**15), 2**15 - 1),
-        "TINYINT": (0, -(2**7), 2**7 - 1),
-        "BOOLEAN": (True, False),
-        "DECIMAL(10, 2)": (0, 99999999.99, -99999999.99),
-        "DATE": (
-            "9999-12-31",
-            "0001-01-01",
-            "+5881580-07-11",
-            "-5877641-06-23",
-            "2024-02-29",
-            "1582-10-10",
-            "0000-01-01",
-        ),
-        "TIMESTAMP": (
-            "9999-12-31T23:59:59.999999Z",
-            "0001-01-01T00:00:00Z",
-            "+294247-01-10T04:00:54.775807Z",
-            "-290308-12-21T19:59:06Z",
-            "2024-02-29T23:59:59.999999Z",
-        ),
-        "TIMESTAMP_NTZ": (
-            "9999-12-31T23:59:59.999999",
-            "0001-01-01",
-            "+294247-01-10T04:00:54.775807",
-            "-290308-12-21T19:59:06",
-            "2024-02-29T23:59:59.999999",
-        ),
-        "STRING": texts,
-    }
-    for at in range(_ROUNDS * len(texts)):
-        own = at + at // len(texts)  # each round puts other values together
-        values = {field.name: limits[field.type][own % len(limits[field.type])] for field in schema.fields}
-        yield json.dumps(values).encode()
-    yield json.dumps({schema.required[0]: "x"}).encode()
-    strings = [field.name for field in schema.fields if field.type == "STRING"]
-    for fill in ("a", "1", "%", "\u0390"):
-        most = (_LARGE - 2000) // len(fill.encode()) // 2
+    doubles = (0, -0.0, 1e308, -1e308, 5e-324, 0.5, 1.5, 2.5, -2.5, 0.1, 100, 4503599627370496.5, 9.3e18, -1e19, 127.9)
+    values: dict[str, tuple[Any, ...]] = {
+        "TIMESTAMP_NTZ": times,
+        "DOUBLE": doubles, "FLOAT": (0, -0.0, 3.4e38, -3.4e38, 1e-45, 0.1, 16777217, 2.5), "STRING": _TEXTS,
+        "BOOLEAN": (True, False), "DECIMAL(10, 2)": (0, 99999999.99, -99999999.99, 0.01, 1.25, -0.5, 2.5),
+        "DATE": tuple(one[:10] for one in times), "TIMESTAMP": tuple(f"{one}Z" for one in times),
+        **{name: (0, 1, -1, 2, 3, 7, 42, 100, *limits) for name, limits in whole.items()},
+    }  # fmt: skip
+    choose = random.Random(11)
+    fields = [field for field in schema.fields if field.type in values]
+    for number in range(120):
+        row = {field.name: choose.choice(values[field.type]) for field in fields}
+        row = {name: value for name, value in row.items() if number % 3 or choose.random() < 0.7}
+        yield json.dumps(row | {schema.required[0]: f"p{number}"}).encode()
+    strings = [field.name for field in fields if field.type == "STRING"]
+    for fill in ("a", "1", " ", "\u0390", "ab\n"):
+        most = _LARGE // len(fill.encode()) // len(strings) - 100
         yield json.dumps(dict.fromkeys(strings, fill * most), ensure_ascii=False).encode()

@@ -16,7 +16,6 @@ from fraud_filter import schema as layout
 from fraud_filter.audit.books import Books, bounded_database
 from fraud_filter.audit.run import read_flagged
 from fraud_filter.config import load
-from fraud_filter.errors import UsageError
 from fraud_filter.oracle import Decision, Oracle, Place
 from fraud_filter.query import decide as query
 from fraud_filter.query.source_headers import read_source
@@ -24,7 +23,7 @@ from fraud_filter.query.sources import made_up
 from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.schema import PaymentSchema
 from input_records import COLUMNS
-from oracle_cases import PREDICATES, RECORD_RULES, REFUSED, SCHEMA, payments, record_values
+from oracle_cases import RECORD_RULES, SCHEMA, payments, record_values
 
 #: Times are compared as the oracle has them.
 _AS_NUMBER = {
@@ -97,39 +96,6 @@ def test_records_are_read_as_spark_reads_them(spark: Any, unit: str) -> None:
             names = sorted({*own.rules} ^ {*its.rules})
             different.append(f"{_shown(value)}: {[RECORD_RULES[int(name[1:])] for name in names]}")
     assert not different, f"{len(different)} differ\n" + "\n".join(different)
-
-
-def test_predicates_match_what_spark_matches(spark: Any) -> None:
-    values, different = payments(), []
-    for first in range(0, len(PREDICATES), 60):
-        some = PREDICATES[first : first + 60]
-        rules = _rules(some)
-        own = Oracle(SCHEMA, rules).decide(values)
-        its = _judged(spark, values, rules)
-        assert all(decision.reason is None for decision in [*own, *its])
-        for at, when in enumerate(some):
-            for value, one, other in zip(values, own, its, strict=True):
-                if (f"r{at}" in one.rules) != (f"r{at}" in other.rules):
-                    verdict = "matches" if f"r{at}" in one.rules else "does not match"
-                    different.append(f"{when!r} {verdict} for the oracle: {value.decode()}")
-                    break
-    assert not different, f"{len(different)} differ\n" + "\n".join(different)
-
-
-def test_most_predicates_separate_the_payments() -> None:
-    """A predicate that matches all payments or none would agree for no good reason."""
-    decisions = Oracle(SCHEMA, _rules(PREDICATES)).decide(payments())
-    found = [sum(f"r{at}" in decision.rules for decision in decisions) for at in range(len(PREDICATES))]
-    idle = [when for when, count in zip(PREDICATES, found, strict=True) if count in (0, len(decisions))]
-    assert len(idle) < len(PREDICATES) * 0.15, idle
-
-
-@pytest.mark.parametrize("when", REFUSED)
-def test_what_spark_takes_and_the_oracle_does_not_is_refused_by_the_name_of_the_rule(when: str) -> None:
-    rules = RuleSet(Path("rules.yml"), (Rule("fine", 2, when="amount > 1"), Rule("suspect", 7, when=when)))
-    with pytest.raises(UsageError, match=r"^rules\.yml, line 7, rule 'suspect': the audit can't evaluate ") as refused:
-        Oracle(SCHEMA, rules)
-    assert repr(when) in str(refused.value)
 
 
 def test_block_lists_match_what_spark_matches(spark: Any) -> None:

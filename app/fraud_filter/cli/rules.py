@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -34,8 +34,7 @@ def command() -> None:
 def check(settings: Settings) -> int:
     """Check every rule against the payment schema, as `run` does before it starts.
 
-    What needs no Spark is told within two seconds: keys, types, names, block lists, open quotations and brackets,
-    unknown columns of plain comparisons. Spark is asked about the rest after that.
+    All that is wrong is told within two seconds, without Spark. Of rules that are right Spark is asked, too.
     """
     from fraud_filter.model.read import read_model
     from fraud_filter.rules.ruleset import read_rules
@@ -43,27 +42,19 @@ def check(settings: Settings) -> int:
 
     schema = load_schema(settings.payment_schema)
     rules, refused = read_rules(settings.rules, schema)
-    _tell(refused)  # before Java starts
-    if not refused:
-        read_model(rules, schema, settings)
+    if refused:
+        for line in refused:
+            click.echo(printable_lines(f"fraud-filter: {line}"), err=True)
+        return EXIT_USAGE
+    read_model(rules, schema, settings)
     if any(rule.when for rule in rules.rules):
-        from fraud_filter.rules.check import find_refused
+        from fraud_filter.rules.check import check_rules
 
         with _session(settings) as spark:
-            found = find_refused(spark, rules, schema, settings.max_record_bytes)
-        late = [str(rules.refuse(rule, reason)) for rule, reason in found.items()]
-        _tell(late)
-        refused += late
-    if refused:
-        return EXIT_USAGE
+            check_rules(spark, rules, schema)
     lists = sum(len(rule.ids) for rule in rules.rules)
     click.echo(f"{settings.rules}: {len(rules.rules)} rules OK ({lists} blocked ids)")
     return EXIT_OK
-
-
-def _tell(refused: Sequence[str]) -> None:
-    for line in refused:
-        click.echo(printable_lines(f"fraud-filter: {line}"), err=True)
 
 
 @command.command()
@@ -83,7 +74,7 @@ def test(settings: Settings, file: str, as_json: bool) -> None:
     _, model = read_model(rules, schema, settings)
     rules = rules.knowing(model.inputs, model.version) if model else rules
     with _session(settings) as spark:
-        rule_check.check_rules(spark, rules, schema, settings.max_record_bytes)
+        rule_check.check_rules(spark, rules, schema)
         _tell_untried(rules)
         verdicts = rule_trial.try_rules(spark, file, schema, rules, model)
         if as_json:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.model.saved import SavedModel
-from fraud_filter.oracle.fields import field_reader
 from fraud_filter.oracle.model import Score
 from fraud_filter.oracle.payments import PaymentReader
 from fraud_filter.oracle.predicates import Predicates
@@ -125,9 +124,7 @@ class Oracle:
         Raises:
             UsageError: a rule has an expression that the oracle does not know.
         """
-        columns = rules.columns(self._schema)
-        readers = (*self.reader.readers, *map(field_reader, columns.fields[len(self._schema.fields) :]))
-        return Judge(Predicates(rules, columns, readers))
+        return Judge(Predicates(rules, rules.columns(self._schema)))
 
     def decide(self, values: Sequence[bytes | None], places: Sequence[Place] = ()) -> list[Decision]:
         """One decision a record, in order. Best given some ten thousand values at once.

@@ -1,98 +1,324 @@
-"""Evaluates all rules of a rules file over a batch of payments at once, in DuckDB."""
+"""Evaluates the rules of a rules file over payments: what each word of the language means, in Python.
+
+The words are those of `rules.words` and the signs of `rules.language`; what Spark makes of them is written there.
+Values are as the field readers give them. None is null, and what has a None among its operands is None, but for the
+words that say otherwise.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import datetime
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
+from operator import itemgetter
 from typing import Any
 
-import duckdb
-import numpy as np
-import pyarrow as pa
-
-from fraud_filter.oracle.fields import FieldReader
-from fraud_filter.oracle.operands import UntranslatableError
-from fraud_filter.oracle.translate import TABLE, to_duckdb
+from fraud_filter.rules.language import WHOLE, LanguageError, Node, digits, read_predicate
 from fraud_filter.rules.ruleset import Rule, RuleSet
+from fraud_filter.rules.words import CAPITALS, SMALL
 from fraud_filter.schema import PaymentSchema
+
+_Row = Sequence[Any]
+_Evaluated = Callable[[_Row], Any]
+
+_SECOND_US, _DAY_US = 1_000_000, 86_400_000_000
+_EPOCH = datetime.date(1970, 1, 1)
+#: Wide enough for each product and quotient of decimals of 38 digits.
+_EXACT = Context(prec=160)
+_LOWER, _UPPER = str.maketrans(CAPITALS, SMALL), str.maketrans(SMALL, CAPITALS)
 
 
 class Predicates:
-    """The rules, translated once. Not for several threads.
+    """The rules, read once.
 
     Raises:
-        UsageError: a rule has no known equal in DuckDB; names the rule and the part.
+        UsageError: a rule is none of the language; names the rule and the part.
     """
 
-    def __init__(self, rules: RuleSet, schema: PaymentSchema, readers: Sequence[FieldReader]) -> None:
-        self._names = tuple(rule.name for rule in rules.rules)
-        self._arrow = pa.schema([(reader.field.name, reader.arrow_type) for reader in readers])
-        self._known: dict[bytes, tuple[str, ...]] = {}
-        self._database = _connect()
-        self._lists: list[tuple[int, int, frozenset[str]]] = []
-        columns = [self._column(at, rule, rules, schema) for at, rule in enumerate(rules.rules)]
-        self._query = f"SELECT {', '.join(columns)} FROM {TABLE}"  # noqa: S608 - written by the translator
+    def __init__(self, rules: RuleSet, schema: PaymentSchema) -> None:
+        self._places = {field.name: at for at, field in enumerate(schema.fields)}
+        self._rules = [(rule.name, self._reading(rule, rules, schema)) for rule in rules.rules]
 
-    def matches(self, payments: Sequence[tuple[Any, ...]]) -> list[tuple[str, ...]]:
+    def matches(self, payments: Sequence[_Row]) -> list[tuple[str, ...]]:
         """For each payment the names of the rules that match it, in the order of the rules file.
 
         Args:
             payments: fields in the order of the schema, as the field readers give them.
-
-        Raises:
-            Exception: of any kind: DuckDB can't evaluate a rule over these payments, or a value fits no column.
         """
-        if not payments:
-            return []
-        columns = list(zip(*payments, strict=True))
-        found = self._evaluate(columns)
-        for rule_at, field_at, ids in self._lists:
-            # Whose text is the same for Spark and Python: a text, or an integer.
-            found[:, rule_at] = [value is not None and str(value) in ids for value in columns[field_at]]
-        return [self._named(row) for row in found]
+        return [tuple(name for name, holds in self._rules if holds(row)) for row in payments]
 
-    def _evaluate(self, columns: list[tuple[Any, ...]]) -> Any:
-        arrays = [pa.array(column, type=field.type) for column, field in zip(columns, self._arrow, strict=True)]
-        return np.column_stack(self._select(self._query, pa.Table.from_arrays(arrays, schema=self._arrow)))
-
-    def _select(self, query: str, payments: pa.Table) -> list[Any]:
-        """The columns of a query over a table of payments."""
-        self._database.register(TABLE, payments)
-        try:
-            found = list(self._database.execute(query).fetchnumpy().values())
-        except duckdb.Error:
-            self._database = _connect()  # some errors leave a database that answers nothing more
-            raise
-        self._database.unregister(TABLE)
-        return found
-
-    def _named(self, row: Any) -> tuple[str, ...]:
-        pattern = row.tobytes()
-        names = self._known.get(pattern)
-        if names is None:
-            names = tuple(name for name, matched in zip(self._names, row, strict=True) if matched)
-            self._known[pattern] = names
-        return names
-
-    def _column(self, at: int, rule: Rule, rules: RuleSet, schema: PaymentSchema) -> str:
+    def _reading(self, rule: Rule, rules: RuleSet, schema: PaymentSchema) -> _Evaluated:
         if rule.when is None:
-            field_at = next(at for at, field in enumerate(schema.fields) if field.name == rule.column)
-            self._lists.append((at, field_at, frozenset(rule.ids)))
-            return f"false AS r{at}"
+            at, ids = self._places[str(rule.column)], frozenset(rule.ids)
+            # Whose text is the same for Spark and Python: a text, or an integer.
+            return lambda row: row[at] is not None and str(row[at]) in ids
         try:
-            condition = to_duckdb(rule.when, schema)
-            # DuckDB's own refusals should come before the first payment is read
-            self._select(f"SELECT ({condition})::BOOLEAN FROM {TABLE}", self._arrow.empty_table())  # noqa: S608
-        except (UntranslatableError, duckdb.Error) as error:
-            raise rules.refuse(rule, f"the audit can't evaluate {rule.when!r}: {_first_line(error)}") from None
-        return f"coalesce(TRY(({condition})::BOOLEAN), false) AS r{at}"
+            return evaluator(read_predicate(rule.when, schema), self._places)
+        except LanguageError as error:
+            raise rules.refuse(rule, f"the audit can't evaluate {rule.when!r}: {error}") from None
 
 
-def _connect() -> Any:
-    database = duckdb.connect()
-    # small batches: threads cost more than they bring; a division by zero gives null, as in Spark
-    database.execute("SET threads = 1; SET TimeZone = 'UTC'; SET ieee_floating_point_ops = false")
-    return database
+def evaluator(node: Node, places: Mapping[str, int]) -> _Evaluated:
+    """What gives the value of a part of a predicate for the fields of a payment; `places` are those of the columns."""
+    if node.word == "column":
+        return itemgetter(places[node.value])
+    if node.word == "literal":
+        value = node.value
+        return lambda _: value
+    parts = [evaluator(part, places) for part in node.parts]
+    if node.word in _OF_ALL:
+        known = _OF_ALL[node.word]
+        return lambda row: known([part(row) for part in parts])
+    evaluate = _meaning(node)
+    if len(parts) == 1:
+        (only,) = parts
+        return lambda row: None if (value := only(row)) is None else evaluate(value)
+    if len(parts) == 2:
+        first, second = parts
+        return lambda row: None if (one := first(row)) is None or (two := second(row)) is None else evaluate(one, two)
+    return lambda row: None if None in (values := [part(row) for part in parts]) else evaluate(*values)
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]
+def _meaning(node: Node) -> Callable[..., Any]:
+    """What a part makes of the values of its parts, none of which is null."""
+    kind, word = node.type, node.word
+    if word in _SIGNS:
+        return _arithmetic(word, kind)
+    if word in _COMPARING:
+        return _comparing(_COMPARING[word], node.parts[0].type)
+    if word == "cast":
+        return _cast(node.parts[0].kind, kind)
+    if word in ("neg", "abs"):
+        return _within(kind, operator.neg if word == "neg" else abs)
+    if word in ("floor", "ceil"):
+        return _whole(math.floor if word == "floor" else math.ceil, node.parts[0].kind)
+    if word == "round":
+        return _rounding(node)
+    if word in ("like", "rlike"):
+        pattern = re.compile(node.value, re.DOTALL if word == "like" else 0)
+        found = pattern.fullmatch if word == "like" else pattern.search
+        return lambda text: found(text) is not None
+    if word in _DAYS:
+        of_date = _DAYS[word]
+        return lambda days: of_date(_date(days))
+    return _MEANINGS[word]
+
+
+# -- null has a meaning
+
+
+def _and(values: list[Any]) -> bool | None:
+    return False if False in values else None if None in values else True
+
+
+def _or(values: list[Any]) -> bool | None:
+    return True if True in values else None if None in values else False
+
+
+def _case(values: list[Any]) -> Any:
+    half = len(values) // 2
+    return next((value for when, value in zip(values[:half], values[half:], strict=False) if when), values[-1])
+
+
+def _in(values: list[Any]) -> bool | None:
+    first, *listed = values
+    if first is None:
+        return None
+    if first != first:
+        return any(one is not None and one != one for one in listed) or (None if None in listed else False)
+    return first in listed or (None if None in listed else False)
+
+
+def _greatest(values: list[Any]) -> Any:
+    return max((value for value in values if value is not None), key=_ordered, default=None)
+
+
+def _least(values: list[Any]) -> Any:
+    return min((value for value in values if value is not None), key=_ordered, default=None)
+
+
+def _ordered(value: Any) -> Any:
+    """NaN is greater than any number."""
+    return (value != value, 0.0 if value != value else value) if isinstance(value, float) else value
+
+
+_OF_ALL: dict[str, Callable[[list[Any]], Any]] = {
+    "and": _and, "or": _or, "case": _case, "in": _in, "greatest": _greatest, "least": _least,
+    **dict.fromkeys(("coalesce", "nvl"), lambda values: next((value for value in values if value is not None), None)),
+    "is null": lambda values: values[0] is None,
+    "isnan": lambda values: values[0] is not None and values[0] != values[0],
+    "<=>": lambda values: _ordered(values[0]) == _ordered(values[1]),
+}  # fmt: skip
+_COMPARING = {"=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
+              ">=": operator.ge}  # fmt: skip
+
+
+def _comparing(compare: Callable[[Any, Any], bool], kind: str) -> Callable[..., Any]:
+    if kind != "DOUBLE":
+        return compare
+    return lambda one, two: compare(one, two) if one == one and two == two else compare(_ordered(one), _ordered(two))
+
+
+# -- numbers
+
+
+def _within(kind: str, evaluate: Callable[..., Any]) -> Callable[..., Any]:
+    """A whole number goes round at the limits of its type."""
+    if kind not in WHOLE:
+        return evaluate
+    half, full = 2 ** (WHOLE[kind] - 1), 2 ** WHOLE[kind]
+    return lambda *values: (evaluate(*values) + half) % full - half
+
+
+def _quotient(one: int, two: int) -> int:
+    found = abs(one) // abs(two)
+    return found if (one < 0) == (two < 0) else -found
+
+
+def _remainder(one: int, two: int) -> int:
+    return one - two * _quotient(one, two)
+
+
+_SIGNS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]] = {
+    "+": (operator.add, operator.add, _EXACT.add),
+    "-": (operator.sub, operator.sub, _EXACT.subtract),
+    "*": (operator.mul, operator.mul, _EXACT.multiply),
+    "/": (operator.truediv, operator.truediv, _EXACT.divide),
+    "%": (_remainder, lambda one, two: math.nan if math.isinf(one) else math.fmod(one, two), _EXACT.remainder),
+    "DIV": (_quotient, _quotient, _EXACT.divide_int),
+}
+
+
+def _arithmetic(sign: str, kind: str) -> Callable[..., Any]:
+    of_whole, of_double, of_decimal = _SIGNS[sign]
+    if kind in WHOLE:
+        evaluate = _within(kind, of_whole)
+    elif kind == "DOUBLE":
+        evaluate = of_double
+    else:
+        scale, middle = digits(kind)[1], 38 if sign == "/" else digits(kind)[1]  # a quotient is rounded twice by Spark
+
+        def evaluate(one: Decimal, two: Decimal) -> Decimal:
+            return _at_scale(_at_scale(of_decimal(one, two), middle), scale)
+
+    if sign not in ("/", "%", "DIV"):
+        return evaluate
+    return lambda one, two: evaluate(one, two) if two else None
+
+
+def _at_scale(value: Decimal, scale: int) -> Decimal:
+    return value.quantize(Decimal((0, (1,), -scale)), ROUND_HALF_UP, _EXACT)
+
+
+def _whole(towards: Callable[[Any], int], kind: str) -> Callable[[Any], Any]:
+    """floor() and ceil()."""
+    if kind == "DECIMAL":
+        return lambda value: Decimal(towards(value))
+    return lambda value: _saturated(towards, value, 64) if kind == "DOUBLE" else value
+
+
+def _saturated(towards: Callable[[Any], int], value: float, bits: int) -> int:
+    """A DOUBLE as a whole number: within the type's limits, and not-a-number is 0."""
+    most: int = 2 ** (bits - 1)
+    if value != value:
+        return 0
+    return max(-most, min(most - 1, towards(value))) if math.isfinite(value) else most - 1 if value > 0 else -most
+
+
+def _rounding(node: Node) -> Callable[..., Any]:
+    if node.parts[0].kind == "DECIMAL":
+        scale = digits(node.type)[1]
+        return lambda value, *_: _at_scale(value, scale)
+    if node.type != "DOUBLE":
+        return lambda value, *_: value
+    # whole numbers alone are as far apart from 2 ** 52 on
+    return lambda value, *_: float(_at_scale(Decimal(value), 0)) if abs(value) < 2**52 else value
+
+
+def _cast(source: str, target: str) -> Callable[[Any], Any]:
+    if target in WHOLE:
+        if source != "DOUBLE":
+            return _within(target, int)
+        bits = max(32, WHOLE[target])  # as Java does, in two steps
+        return _within(target, lambda value: _saturated(math.trunc, value, bits))
+    if target == "DOUBLE":
+        return float
+    if target.startswith("DECIMAL"):
+        precision, scale = digits(target)
+
+        def fitting(value: Any) -> Decimal | None:
+            rounded = _at_scale(Decimal(value), scale)
+            return rounded if abs(rounded) < Decimal((0, (1,), precision - scale)) else None
+
+        return fitting
+    if target == "STRING":
+        return (lambda value: str(value).lower()) if source == "BOOLEAN" else str
+    if target == "DATE":
+        return (lambda us: us // _DAY_US) if source == "TIMESTAMP" else lambda days: days
+    return (lambda days: days * _DAY_US) if source == "DATE" else lambda us: us
+
+
+# -- texts and times
+
+
+def _substring(text: str, first: int, count: int | None = None) -> str:
+    start = max(first - 1, 0)
+    return text[start:] if count is None else text[start : start + count]
+
+
+def _date(days: int) -> datetime.date:
+    return _EPOCH + datetime.timedelta(days)
+
+
+def _beginning(unit: str, us: int) -> int:
+    steps = {"SECOND": _SECOND_US, "MINUTE": 60 * _SECOND_US, "HOUR": 3600 * _SECOND_US, "DAY": _DAY_US}
+    if unit in steps:
+        return us - us % steps[unit]
+    day = _date(us // _DAY_US)
+    if unit == "WEEK":
+        return us - us % _DAY_US - day.weekday() * _DAY_US
+    month = {"YEAR": 1, "QUARTER": (day.month - 1) // 3 * 3 + 1}.get(unit, day.month)
+    return (datetime.date(day.year, month, 1) - _EPOCH).days * _DAY_US
+
+
+_DAYS: dict[str, Callable[[datetime.date], int]] = {
+    "year": lambda day: day.year,
+    "quarter": lambda day: (day.month + 2) // 3,
+    "month": lambda day: day.month,
+    "day": lambda day: day.day,
+    "dayofweek": lambda day: day.isoweekday() % 7 + 1,
+    "weekday": lambda day: day.weekday(),
+    "dayofyear": lambda day: day.timetuple().tm_yday,
+    "weekofyear": lambda day: day.isocalendar()[1],
+}
+_MEANINGS: dict[str, Callable[..., Any]] = {
+    "not": operator.not_,
+    "length": len,
+    "lower": lambda text: text.translate(_LOWER),
+    "upper": lambda text: text.translate(_UPPER),
+    "trim": lambda text: text.strip(" "),
+    "ltrim": lambda text: text.lstrip(" "),
+    "rtrim": lambda text: text.rstrip(" "),
+    "left": lambda text, count: text[:count],
+    "right": lambda text, count: text[-count:] if count else "",
+    "substring": _substring,
+    "concat": lambda *texts: "".join(texts),
+    "replace": str.replace,
+    "startswith": str.startswith,
+    "endswith": str.endswith,
+    "contains": operator.contains,
+    "instr": lambda text, sought: text.find(sought) + 1,
+    "hour": lambda us: us // (3600 * _SECOND_US) % 24,
+    "minute": lambda us: us // (60 * _SECOND_US) % 60,
+    "second": lambda us: us // _SECOND_US % 60,
+    "date_trunc": _beginning,
+    "unix_seconds": lambda us: us // _SECOND_US,
+    "unix_millis": lambda us: us // 1000,
+    "unix_micros": lambda us: us,
+    "unix_date": lambda days: days,
+    "to_date": lambda days: days,
+    "datediff": operator.sub,
+}

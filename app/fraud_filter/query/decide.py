@@ -19,6 +19,7 @@ from fraud_filter.query.block_list import is_blocked
 from fraud_filter.query.invoke import active_jvm, try_eval
 from fraud_filter.query.json_record import JsonRecord
 from fraud_filter.query.velocity import TRUNCATED, add_features, add_features_in_batch, is_late
+from fraud_filter.rules.language import read_predicate
 from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.rules.version import ruling_of
 from fraud_filter.schema import PaymentSchema
@@ -121,7 +122,7 @@ def judge(
     """
     # Each group of rules stands twice in one projection: a common subexpression, for which Spark generates a method of
     # its own. Java's compiler leaves longer methods alone than some eight rules make.
-    matched = _matched_rules(rules)
+    matched = _matched_rules(rules, rules.columns(schema))
     is_flagged = reduce(lambda one, other: one | other, (F.size(group) > 0 for group in matched))
     decided = (F.concat(*matched).alias("_rules"), is_flagged.alias("_is_flagged"))
     if not (rules.features or model):
@@ -178,19 +179,19 @@ def _slim(judged: DataFrame, records: DataFrame, schema: PaymentSchema, late: Co
     return judged.select(*own, *fields, reason.alias("_reason"), is_rejected.alias("_is_rejected"))
 
 
-def rule_column(rule: Rule) -> Column:
+def rule_column(rule: Rule, columns: PaymentSchema) -> Column:
     """The rule as a boolean column over the payment's fields; null counts as no match, as does what throws."""
     if rule.when is not None:
-        return try_eval(active_jvm(), F.expr(rule.when))
+        return try_eval(active_jvm(), F.expr(read_predicate(rule.when, columns).spark))
     return is_blocked(F.col(f"`{rule.column}`"), rule.ids)
 
 
-def _matched_rules(rules: RuleSet) -> list[Column]:
+def _matched_rules(rules: RuleSet, columns: PaymentSchema) -> list[Column]:
     """The names of the rules that match, as an array for each group of rules."""
     # What two rules have in common Spark would evaluate before both, where nothing catches what it throws: not so below
     # a condition.
     is_payment = F.col("_reason").isNull()
-    names = [F.when(is_payment, F.when(rule_column(rule), F.lit(rule.name))) for rule in rules.rules]
+    names = [F.when(is_payment, F.when(rule_column(rule, columns), F.lit(rule.name))) for rule in rules.rules]
     groups = (names[first : first + _GROUP] for first in range(0, len(names), _GROUP))
     return [_given_names(*group) for group in groups]
 

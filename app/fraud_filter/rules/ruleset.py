@@ -18,7 +18,7 @@ from fraud_filter.rules.decay import least_half_ms
 from fraud_filter.rules.document import FEATURES, RULES, Listed, read_document, repeated_keys
 from fraud_filter.rules.entry import Blocked, parse_entry
 from fraud_filter.rules.features import Feature, fields_of, parse_feature
-from fraud_filter.rules.syntax import find_flaw, names_of
+from fraud_filter.rules.language import LanguageError, names_of, read_predicate
 from fraud_filter.schema import SCORE, Field, PaymentSchema
 from fraud_filter.text.nearest import did_you_mean
 
@@ -213,8 +213,7 @@ def _rule(
     if entry is None:
         return None, flaws
     if entry.when is not None:
-        flaw = find_flaw(entry.when, columns) if columns else None
-        return Rule(entry.name, one.line, entry.description, when=entry.when), flaws + ([flaw] if flaw else [])
+        return Rule(entry.name, one.line, entry.description, when=entry.when), flaws + _flaws(entry.when, columns)
     assert entry.blocked  # noqa: S101 - an entry has one of the two
     names = [field.name for field in schema.fields]
     column, ids = entry.blocked.column, tuple(entry.blocked.ids)
@@ -226,6 +225,15 @@ def _rule(
         flaws.append(str(error))
     flaws += [flaw for field in schema.fields if field.name == column and (flaw := _never_equal(field, ids))]
     return Rule(entry.name, one.line, entry.description, column=column, ids=ids), flaws
+
+
+def _flaws(when: str, columns: PaymentSchema | None) -> list[str]:
+    try:
+        if columns:
+            read_predicate(when, columns)
+    except LanguageError as error:
+        return [str(error)]
+    return []
 
 
 def _never_equal(field: Field, ids: tuple[str, ...]) -> str:

@@ -111,7 +111,7 @@ class Attempt:
         """Checks the rules and waits as a standby; whether it is our turn then, and not the end."""
         with self.stop.hastened_by(java.kill):
             if self.first:
-                rule_check.check_rules(spark, inputs.rules, inputs.schema, self.settings.max_record_bytes)
+                rule_check.check_rules(spark, inputs.rules, inputs.schema)
             await_slots(spark, inputs, self.settings, self.monitor, self.stop)
             if self.first and not self.stop.requested:
                 check_shared(spark, inputs, self.settings)
@@ -205,7 +205,7 @@ class Attempt:
         settings = self.settings
         with self.stop.hastened_by(java.kill):
             if self.first:
-                rule_check.check_rules(spark, inputs.rules, inputs.schema, settings.max_record_bytes)
+                rule_check.check_rules(spark, inputs.rules, inputs.schema)
                 slots = preflight.check_slots(spark, inputs, settings)
                 check_shared(spark, inputs, settings)
             else:

@@ -169,7 +169,7 @@ rules:
         ("line 13, rule 'empty'", "when: is empty; give a predicate"),
         ("line 14, rule 'open'", "the quotation that begins with ' has no end"),
         ("line 15, rule 'name'", "line 1, column 1 of 'amnt > 100': unknown column 'amnt' (did you mean 'amount'?)"),
-        ("line 16, rule 'type'", "'amount + 1' is a number; a predicate is true or false"),
+        ("line 16, rule 'type'", "'amount + 1' is of type double; a predicate is true or false"),
         ("line 17, rule 'number 14'", "must be a mapping"),
     ]
     assert len(lines) == len(expected), "\n".join(lines)

@@ -1,0 +1,622 @@
+"""Reads a predicate: a sentence of Spark SQL, as far as Spark and the audit understand it alike by construction.
+
+What is read becomes a tree whose parts have types. From it both sides evaluate: Spark a text in which brackets and
+conversions stand wherever something could be understood in two ways, the audit the tree itself (`oracle.predicates`).
+To a rule a FLOAT is a DOUBLE, and a TIMESTAMP_NTZ a TIMESTAMP in UTC. Decimals are exact, or refused.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from lark import Lark, Token, UnexpectedInput, UnexpectedToken, v_args
+from lark.exceptions import VisitError
+from lark.tree import Meta
+from lark.visitors import Transformer_NonRecursive
+
+from fraud_filter.rules.patterns import PatternError, read_like, read_regex
+from fraud_filter.rules.words import CAPITALS, FUNCTIONS, OTHERWISE, REFUSED, REWRITTEN, SMALL, UNITS, Word
+from fraud_filter.schema import PaymentSchema
+from fraud_filter.text.ddl import SCALARS
+from fraud_filter.text.nearest import did_you_mean
+
+#: In the order in which Spark's signs bind.
+_GRAMMAR = r"""
+?start: either
+?either: both | both (_OR both)+ -> either
+?both: negated | negated (_AND negated)+ -> both
+?negated: predicate | (NOT | "!") negated -> negation
+?predicate: compared
+    | compared _IS [NOT] (NULL | UNKNOWN) -> is_null
+    | compared _IS [NOT] (TRUE | FALSE) -> is_value
+    | compared _IS [NOT] _DISTINCT _FROM compared -> is_distinct
+    | compared [NOT] _BETWEEN compared _AND compared -> between
+    | compared [NOT] _IN "(" either ("," either)* ")" -> within
+    | compared [NOT] (LIKE | ILIKE) TEXT [_ESCAPE TEXT] -> like
+    | compared [NOT] _RLIKE TEXT -> rlike
+?compared: sum | compared COMPARISON sum -> comparison
+?sum: product | sum (PLUS | MINUS | BARS) product -> arithmetic
+?product: unary | product (TIMES | DIV) unary -> arithmetic
+?unary: primary | MINUS unary -> minus | PLUS unary -> plus
+?primary: "(" either ")"
+    | NUMBER -> number
+    | TEXT -> text
+    | (NULL | TRUE | FALSE) -> constant
+    | NAME -> column
+    | TIME TEXT -> time
+    | NAME "(" [either ("," either)*] ")" -> call
+    | _CASE [either] (_WHEN either _THEN either)+ [_ELSE either] _END -> case
+    | CAST "(" either _AS NAME ["(" NUMBER ["," NUMBER] ")"] ")" -> cast
+
+_OR.2: /or\b/i
+_AND.2: /and\b/i
+NOT.2: /not\b/i
+_IS.2: /is\b/i
+NULL.2: /null\b/i
+UNKNOWN.2: /unknown\b/i
+TRUE.2: /true\b/i
+FALSE.2: /false\b/i
+_DISTINCT.2: /distinct\b/i
+_FROM.2: /from\b/i
+_BETWEEN.2: /between\b/i
+_IN.2: /in\b/i
+LIKE.2: /like\b/i
+ILIKE.2: /ilike\b/i
+_RLIKE.2: /(rlike|regexp)\b/i
+_ESCAPE.2: /escape\b/i
+DIV.2: /div\b/i
+_CASE.2: /case\b/i
+_WHEN.2: /when\b/i
+_THEN.2: /then\b/i
+_ELSE.2: /else\b/i
+_END.2: /end\b/i
+CAST.2: /(try_)?cast(?=\s*\()/i
+_AS.2: /as\b/i
+TIME.2: /(date|timestamp(_ntz|_ltz)?)(?=\s*['"])/i
+COMPARISON: /<=>|<>|!=|==|<=|>=|=|<(?!<)|>(?!>)/
+PLUS: "+"
+MINUS: /-(?![->])/
+BARS: "||"
+TIMES: /[*%]|\/(?!\*)/
+NUMBER: /(\d+\.\d*|\.\d+|\d+)(e[+-]?\d+)?[ld]?(?!\w)/i
+TEXT: /'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"/s
+NAME: /[a-z_][a-z_0-9]*|`[^`]+`/i
+%ignore /\s+/
+"""
+
+#: Longer predicates, or deeper ones, are no sentences that anybody wrote.
+_MOST_CHARACTERS, _MOST_LEVELS = 10_000, 100
+#: Bytes of a text in a rule.
+_LONGEST_TEXT = 1000
+#: Looks at each character of a record, all parts of a rule together. One takes up to 3 ns (measured over texts that
+#: match as far as they can): less than 10 ms for 64 KiB.
+_MOST_LOOKS = 50
+#: A part of a text up to this length is as good as none.
+_SHORT = 200
+_MOST_DIGITS = 38
+
+#: Bits of the whole numbers, and the digits that a DECIMAL has for them.
+WHOLE = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
+_NUMBERS = (*WHOLE, "DECIMAL", "DOUBLE")
+_SIMPLE = ("BOOLEAN", "STRING", "DATE", "TIMESTAMP", *_NUMBERS)
+#: What kinds of values are called in a sentence.
+_CALLED = {
+    "BOOLEAN": "a condition", "STRING": "a text", "DATE": "a date", "TIMESTAMP": "a time", "NULL": "null",
+    **dict.fromkeys(_NUMBERS, "a number"),
+}  # fmt: skip
+#: What may be made of what by a CAST.
+_CASTS = {
+    **dict.fromkeys(WHOLE, (*_NUMBERS, "BOOLEAN")), "DOUBLE": _NUMBERS, "DECIMAL": (*WHOLE, "DECIMAL"),
+    "STRING": (*WHOLE, "STRING", "BOOLEAN"), "DATE": ("DATE", "TIMESTAMP"), "TIMESTAMP": ("DATE", "TIMESTAMP"),
+}  # fmt: skip
+_NAME = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|(\w+)""", re.DOTALL)
+_WORD = re.compile(r"\w+|->>|->|::|--|/\*|<<|>>|\S")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "%": "\\%", "_": "\\_"}
+_TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?( ?Z|[+-]\d\d:\d\d)?)?")
+_TO_SMALL = str.maketrans(CAPITALS, SMALL)
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+class LanguageError(ValueError):
+    """Why a predicate is no sentence of the language; the message begins with the place."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A part of a predicate: what it does, the type of its value, and how Spark writes it.
+
+    `value` is that of a literal, a column's name, or a pattern. `size`: the text that it is has at most so many times
+    the characters of a record. `looks`: how often it looks at each of these.
+    """
+
+    word: str
+    type: str
+    spark: str
+    parts: tuple[Node, ...] = ()
+    value: Any = None
+    size: int = 0
+    looks: int = 0
+    depth: int = 1
+
+    @property
+    def kind(self) -> str:
+        """Its type without digits."""
+        return self.type.partition("(")[0]
+
+    def is_literal(self, *kinds: str) -> bool:
+        """Whether it stands in the rule as it is, as a value of one of the kinds."""
+        return self.word == "literal" and self.kind in kinds
+
+
+def read_predicate(when: str, schema: PaymentSchema) -> Node:
+    """The tree of a predicate over the columns of the schema.
+
+    Raises:
+        LanguageError: it is none.
+    """
+    if not when.strip():
+        raise LanguageError("when: is empty; give a predicate such as `amount > 100`")
+    if len(when) > _MOST_CHARACTERS:
+        told = f"it has {len(when):,} characters; {_MOST_CHARACTERS:,} are allowed: make it several rules"
+        raise LanguageError(told)
+    try:
+        return _Reader(when, schema).whole(_parser().parse(when))
+    except VisitError as error:
+        raise error.orig_exc from None
+    except UnexpectedInput as error:
+        is_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
+        at = len(when) if is_end else int(error.pos_in_stream or 0)
+        raise LanguageError(f"{place(when, at)}: {_unexpected(when, at)}") from None
+
+
+def names_of(when: str) -> frozenset[str]:
+    """All words outside of texts, in lower case: names of columns and functions among them."""
+    return frozenset(word.lower() for word in _NAME.findall(when) if word)
+
+
+def place(when: str, at: int) -> str:
+    """Where the character `at`, counted from 0, of a predicate stands."""
+    line = when.count("\n", 0, at) + 1
+    return f"line {line}, column {at - when.rfind(chr(10), 0, at)} of {when!r}"
+
+
+def digits(kind: str) -> tuple[int, int]:
+    """Precision and scale of a DECIMAL, or of one that can hold a whole number of the type."""
+    if kind in _DIGITS:
+        return _DIGITS[kind], 0
+    precision, scale = re.findall(r"\d+", kind)
+    return int(precision), int(scale)
+
+
+@functools.cache
+def _parser() -> Lark:
+    return Lark(_GRAMMAR, parser="lalr", propagate_positions=True)
+
+
+def _unexpected(when: str, at: int) -> str:
+    """Why the grammar takes no word there: that word may be the one before it."""
+    word = (_WORD.match(when, at) or [""])[0]
+    before = (_WORD.findall(when[:at]) or [""])[-1]
+    for one in (word, before):
+        if before.lower() in ("like", "ilike", "rlike", "regexp") and word.lower() not in REFUSED:
+            return f"a text that stands in the rule must follow {before}, such as '^a'"
+        if one.lower() in REFUSED:
+            return f"{one!r} is no word of a rule: {REFUSED[one.lower()]}"
+    if word and word in "'\"`":
+        return f"the quotation that begins with {word} has no end; close it"
+    return f"{word!r} may not stand here" if word else "something is missing at the end"
+
+
+@v_args(meta=True, inline=True)
+class _Reader(Transformer_NonRecursive):  # type: ignore[type-arg]
+    """Makes a node of each rule of the grammar; the methods have the names that these give."""
+
+    def __init__(self, when: str, schema: PaymentSchema) -> None:
+        super().__init__(visit_tokens=False)
+        self._when = when
+        self._columns = {field.name.lower(): field for field in schema.fields}
+
+    def whole(self, tree: Any) -> Node:
+        """The node of a predicate."""
+        node: Node = self.transform(tree)
+        if node.kind not in ("BOOLEAN", "NULL"):
+            told = f"is of type {node.type.lower()}; a predicate is true or false, such as `amount > 100`"
+            raise LanguageError(f"{self._when!r} {told}")
+        if node.looks > _MOST_LOOKS:
+            raise LanguageError(
+                f"{self._when!r} looks up to {node.looks:,} times at each character of a record; {_MOST_LOOKS} are "
+                f"allowed: take left(…, {_SHORT}) of the texts within it, or make it several rules"
+            )
+        return node
+
+    # -- conditions
+
+    def either(self, at: Meta, *parts: Node) -> Node:
+        return self._joined("OR", parts, at)
+
+    def both(self, at: Meta, *parts: Node) -> Node:
+        return self._joined("AND", parts, at)
+
+    def negation(self, at: Meta, *given: Any) -> Node:
+        return self._unless(True, self._operand(given[-1], "BOOLEAN", at, "NOT"))
+
+    def is_null(self, at: Meta, left: Node, is_not: Token | None, what: Token) -> Node:
+        if what.type == "UNKNOWN":
+            left = self._operand(left, "BOOLEAN", at, "UNKNOWN")
+        return self._unless(is_not, self._node("is null", "BOOLEAN", f"{left.spark} IS NULL", [left]))
+
+    def is_value(self, at: Meta, left: Node, is_not: Token | None, what: Token) -> Node:
+        return self._unless(is_not, self._compared("<=>", left, _literal(what.type == "TRUE"), at))
+
+    def is_distinct(self, at: Meta, left: Node, is_not: Token | None, right: Node) -> Node:
+        return self._unless(not is_not, self._compared("<=>", left, right, at))
+
+    def between(self, at: Meta, left: Node, is_not: Token | None, low: Node, high: Node) -> Node:
+        parts = [self._compared(">=", left, low, at), self._compared("<=", left, high, at)]
+        return self._unless(is_not, self._joined("AND", parts, at))
+
+    def within(self, at: Meta, left: Node, is_not: Token | None, *listed: Node) -> Node:
+        first, *others = parts = self._alike([left, *listed], at)
+        # A long list is a hash set to Spark, for which -0.0 is another than 0.0.
+        spark = f"({first.spark} + 0D)" if first.type == "DOUBLE" else first.spark
+        spark += f" IN ({', '.join(part.spark for part in others)})"
+        return self._unless(is_not, self._node("in", "BOOLEAN", spark, parts, looks=1))
+
+    def like(self, at: Meta, left: Node, is_not: Token | None, word: Token, text: Token, escape: Token | None) -> Node:
+        pattern = self._unescaped(text)
+        if word.type == "ILIKE":
+            left, pattern = self._called("lower", [left], at), pattern.translate(_TO_SMALL)
+        try:
+            spark, found = read_like(pattern, self._unescaped(escape) if escape else "\\")
+        except PatternError as error:
+            raise self._wrong(at, f"the pattern {pattern!r} {error}") from None
+        left = self._operand(left, "STRING", at, word)
+        spark = f"{left.spark} LIKE {_quoted(spark)}"
+        return self._unless(is_not, self._node("like", "BOOLEAN", spark, [left], looks=2, value=found))
+
+    def rlike(self, at: Meta, left: Node, is_not: Token | None, text: Token) -> Node:
+        pattern, left = self._unescaped(text), self._operand(left, "STRING", at, "RLIKE")
+        try:
+            found, looks = read_regex(pattern)
+        except PatternError as error:
+            raise self._wrong(at, f"the pattern {pattern!r} {error}") from None
+        spark = f"{left.spark} RLIKE {_quoted(found)}"
+        return self._unless(is_not, self._node("rlike", "BOOLEAN", spark, [left], looks=looks, value=found))
+
+    def comparison(self, at: Meta, left: Node, sign: Token, right: Node) -> Node:
+        return self._compared({"==": "=", "!=": "<>"}.get(sign, str(sign)), left, right, at)
+
+    def case(self, at: Meta, given: Node | None, *parts: Node) -> Node:
+        *pairs, last = parts
+        whens = [self._compared("=", given, one, at) if given else one for one in pairs[::2]]
+        return self._choice(whens, [*pairs[1::2], last or _literal(None)], at)
+
+    # -- numbers and other values
+
+    def arithmetic(self, at: Meta, left: Node, sign: Token, right: Node) -> Node:
+        return self._called("concat", [left, right], at) if sign == "||" else self._sign(sign.upper(), left, right, at)
+
+    def plus(self, at: Meta, sign: Token, one: Node) -> Node:
+        return self._operand(one, "number", at, sign)
+
+    def minus(self, at: Meta, sign: Token, one: Node) -> Node:
+        one = self._operand(one, "number", at, sign)
+        if one.word == "literal" and one.value >= 0:
+            least = {2**31: "INT", 2**63: "BIGINT"}.get(one.value, one.type)
+            return _literal(-int(one.value) if least != one.type else -one.value, least)
+        return self._node("neg", one.type, f"- {one.spark}", [one])
+
+    def number(self, at: Meta, token: Token) -> Node:
+        text = token.upper()
+        if text[-1] == "D" or (text[-1] != "L" and "E" in text):
+            value = float(text.removesuffix("D"))
+            if value == float("inf"):
+                raise self._wrong(at, f"{text} is too large for a DOUBLE")
+            return _literal(value)
+        whole = text.removesuffix("L")
+        if whole.isdigit() and int(whole) < 2**63:
+            return _literal(int(whole), "INT" if int(whole) < 2**31 and whole == text else "BIGINT")
+        if whole != text:
+            raise self._wrong(at, f"{text} is no BIGINT")
+        before, _, after = text.partition(".")
+        return _literal(Decimal(text), self._decimal(len(before.lstrip("0")) + len(after), len(after), at))
+
+    def text(self, _at: Meta, token: Token) -> Node:
+        return _literal(self._unescaped(token))
+
+    def constant(self, _at: Meta, token: Token) -> Node:
+        return _literal({"TRUE": True, "FALSE": False}.get(token.type))
+
+    def time(self, at: Meta, kind: Token, token: Token) -> Node:
+        return self._written_out(self._unescaped(token), "DATE" if kind.upper() == "DATE" else "TIMESTAMP", at)
+
+    def column(self, at: Meta, token: Token) -> Node:
+        name = token.strip("`")
+        field = self._columns.get(name.lower())
+        if field is None:
+            if name.lower() in REFUSED:
+                raise self._refused(name, REFUSED[name.lower()], at)
+            names = [one.name for one in self._columns.values()]
+            raise self._wrong(at, f"unknown column {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
+        kind = {"FLOAT": "DOUBLE", "TIMESTAMP_NTZ": "TIMESTAMP"}.get(field.type, field.type)
+        spark = f"`{field.name}`" if kind == field.type else f"CAST(`{field.name}` AS {kind})"
+        return Node("column", kind, spark, value=field.name, size=int(kind == "STRING"))
+
+    # -- functions
+
+    def call(self, at: Meta, token: Token, *given: Node | None) -> Node:
+        name, parts = token.lower(), [one for one in given if one]
+        if name in FUNCTIONS:
+            return self._called(name, parts, at)
+        if name in REFUSED:
+            raise self._refused(name, REFUSED[name], at)
+        if name not in REWRITTEN:
+            raise self._refused(token, OTHERWISE + did_you_mean(name, (*FUNCTIONS, *REWRITTEN)), at)
+        if len(parts) != REWRITTEN[name]:
+            raise self._wrong(at, f"{name!r} takes {REWRITTEN[name]} operands, and here are {len(parts)}")
+        if name == "if":
+            return self._choice(parts[:1], parts[1:], at)
+        if name == "nullif":
+            return self._choice([self._compared("=", parts[0], parts[1], at)], [_literal(None), parts[0]], at)
+        if name == "mod":
+            return self._sign("%", parts[0], parts[1], at)
+        found = self._node("is null", "BOOLEAN", f"{parts[0].spark} IS NULL", parts)
+        return self._unless(name == "isnotnull", found)
+
+    def cast(self, at: Meta, word: Token, one: Node, name: Token, precision: Token | None, scale: Token | None) -> Node:
+        if word.lower() in REFUSED:
+            raise self._refused(word, REFUSED[word.lower()], at)
+        kind = SCALARS.get(name.upper(), "")
+        if kind == "DECIMAL":
+            kind = self._decimal(int(precision or 10), int(scale or 0), at)
+        family = kind.partition("(")[0]
+        if family not in _CASTS:
+            raise self._refused(name, f"a CAST makes {', '.join(_CASTS)}", at)
+        if one.is_literal("STRING") and kind in ("DATE", "TIMESTAMP"):
+            return self._written_out(one.value, kind, at)
+        if one.kind not in (*_CASTS[family], "NULL", family):
+            told = f"a rule can't make {kind} of {_CALLED.get(one.kind, one.type)}"
+            raise self._wrong(at, f"{told}; give the field the type that you need, in payment.ddl")
+        return _as(one, kind, is_cast=True)
+
+    def _called(self, name: str, given: Sequence[Node], at: Meta) -> Node:
+        word = FUNCTIONS[name]
+        takes = list(word.takes)
+        least = sum(not one.endswith("?") for one in takes)
+        if takes[-1].endswith("*"):
+            takes += takes[-1:] * (len(given) - len(takes))
+        if not least <= len(given) <= len(takes):
+            raise self._wrong(at, f"{name!r} takes {' '.join(word.takes)}, and here are {len(given)} operands")
+        pairs = zip(given, takes, strict=False)
+        parts = [self._operand(one, kind.strip("*?"), at, name) for one, kind in pairs]
+        parts = self._alike(parts, at) if word.gives == "alike" else parts
+        spark = f"{word.name}({', '.join(part.spark for part in parts)})"
+        kind = parts[0].type if word.gives in ("same", "alike") else word.gives
+        size = sum(part.size for part in parts) if kind == "STRING" else 0
+        if kind == "rounded":
+            kind = self._rounded(word, parts, at)
+        elif word.name in ("lower", "upper"):
+            pair = (CAPITALS, SMALL) if word.name == "lower" else (SMALL, CAPITALS)
+            spark = f"translate({parts[0].spark}, {', '.join(map(_quoted, pair))})"
+        elif "count" in takes and len(parts) == len(takes) and parts[-1].value <= _SHORT:
+            size = 0
+        elif word.name == "replace" and not len(parts[2].value.encode()) <= len(parts[1].value.encode()) > 0:
+            raise self._wrong(
+                at, "'replace' makes no text longer: its last text must not be longer than the one before"
+            )
+        sought = len(parts[1].value.encode()) // 30 if "literal" in takes else 0
+        return self._node(word.name, kind, spark, parts, looks=word.looks + sought, size=size)
+
+    def _rounded(self, word: Word, parts: list[Node], at: Meta) -> str:
+        """The type of floor(), ceil() and round()."""
+        one, places = parts[0], parts[1].value if len(parts) > 1 else 0
+        if one.kind != "DECIMAL":
+            if places:
+                raise self._wrong(at, "'round' takes digits for a DECIMAL alone; round other numbers to whole ones")
+            return one.type if word.name == "round" else "BIGINT"
+        precision, scale = digits(one.type)
+        places = min(scale, places)
+        return (
+            one.type
+            if word.name != "round" and not scale
+            else self._decimal(precision - scale + 1 + places, places, at)
+        )
+
+    # -- types
+
+    def _operand(self, node: Node, kind: str, at: Meta, word: str) -> Node:
+        """The node as an operand of that kind."""
+        allowed = {"number": _NUMBERS, "count": ("INT",), "literal": ("STRING",), "unit": ("STRING",)}.get(
+            kind, (kind,)
+        )
+        if kind == "alike":
+            return node
+        is_wrong = kind in ("count", "literal", "unit") and not node.is_literal(*allowed)
+        is_wrong = is_wrong or (kind == "count" and node.value < 0)
+        if is_wrong or (kind == "unit" and node.value.upper() not in UNITS):
+            told = {"unit": f"one of {', '.join(UNITS)}", "count": "a whole number"}.get(kind, "a text")
+            raise self._wrong(at, f"{str(word)!r} takes {told} that stands in the rule")
+        if kind == "unit":
+            return _literal(node.value.upper())
+        if (node.kind == "NULL" and kind != "number") or node.kind in {"DOUBLE": _NUMBERS, "DATE": ("TIMESTAMP",)}.get(
+            kind, ()
+        ):
+            return _as(node, allowed[0])
+        if node.kind not in allowed:
+            told = "a date or a time" if kind == "DATE" else _CALLED[allowed[0]]
+            raise self._wrong(at, f"{str(word)!r} takes {told}, and this is {_CALLED.get(node.kind, node.type)}")
+        return node
+
+    def _compared(self, sign: str, left: Node, right: Node, at: Meta) -> Node:
+        for kind in {left.kind, right.kind} & {"DATE", "TIMESTAMP"}:
+            left, right = (
+                self._written_out(one.value, kind, at) if one.is_literal("STRING") else one for one in (left, right)
+            )
+        left, right = self._alike([left, right], at)
+        return self._node(sign, "BOOLEAN", f"{left.spark} {sign} {right.spark}", [left, right], looks=1)
+
+    def _sign(self, sign: str, left: Node, right: Node, at: Meta) -> Node:
+        """Arithmetic: of whole numbers in the wider of the types, of others as DOUBLE, or of decimals exactly."""
+        left, right = (self._operand(one, "number", at, sign) for one in (left, right))
+        kinds = {left.kind, right.kind}
+        if sign == "DIV" and not kinds <= WHOLE.keys():
+            raise self._wrong(at, "'DIV' takes whole numbers; write floor(a / b)")
+        if "DECIMAL" in kinds and "DOUBLE" not in kinds:
+            kind = self._exact(sign, *digits(_as_decimal(left)), *digits(_as_decimal(right)), at)
+            left, right = (_as(one, _as_decimal(one)) for one in (left, right))
+        else:
+            kind = "DOUBLE" if sign == "/" or "DOUBLE" in kinds else "BIGINT" if sign == "DIV" else _widest(kinds)
+            left, right = _as(left, kind), _as(right, kind)
+        return self._node(sign, kind, f"{left.spark} {sign} {right.spark}", [left, right])
+
+    def _exact(self, sign: str, p1: int, s1: int, p2: int, s2: int, at: Meta) -> str:
+        """The type that Spark gives to the arithmetic of two decimals, where it has all digits of the result."""
+        scale = {"*": s1 + s2, "/": max(6, s1 + p2 + 1)}.get(sign, max(s1, s2))
+        before = {"*": p1 - s1 + p2 - s2 + 1, "/": p1 - s1 + s2, "%": min(p1 - s1, p2 - s2)}
+        return self._decimal(before.get(sign, max(p1 - s1, p2 - s2) + 1) + scale, scale, at)
+
+    def _alike(self, nodes: Sequence[Node], at: Meta) -> list[Node]:
+        """The operands with one type for all."""
+        kinds = {node.kind for node in nodes} - {"NULL"} or {"BOOLEAN"}
+        types = {node.type for node in nodes} - {"NULL"} or {"BOOLEAN"}
+        if not kinds <= set(_SIMPLE):
+            raise self._wrong(at, f"a rule can't compare values of type {', '.join(kinds - set(_SIMPLE))}")
+        if len(types) > 1 and not kinds <= set(_NUMBERS):
+            mixed = " and ".join(sorted({_CALLED[kind] for kind in kinds}))
+            raise self._wrong(at, f"this mixes {mixed}; write a CAST, so that all are of one kind")
+        if len(types) == 1:
+            (kind,) = types
+        elif "DECIMAL" in kinds and "DOUBLE" not in kinds:
+            pairs = [digits(_as_decimal(node)) for node in nodes if node.kind != "NULL"]
+            scale = max(pair[1] for pair in pairs)
+            kind = self._decimal(max(pair[0] - pair[1] for pair in pairs) + scale, scale, at)
+        else:
+            kind = "DOUBLE" if "DOUBLE" in kinds else _widest(kinds)
+        return [_as(node, kind) for node in nodes]
+
+    def _decimal(self, precision: int, scale: int, at: Meta) -> str:
+        if 0 <= scale <= precision <= _MOST_DIGITS and precision:
+            return f"DECIMAL({precision}, {scale})"
+        told = f"this needs a DECIMAL({precision}, {scale}), and a DECIMAL has at most {_MOST_DIGITS} digits"
+        raise self._wrong(at, f"{told}; CAST an operand to a DECIMAL of fewer digits, or to DOUBLE")
+
+    # -- nodes
+
+    def _joined(self, sign: str, parts: Sequence[Node], at: Meta) -> Node:
+        parts = [self._operand(part, "BOOLEAN", at, sign) for part in parts]
+        return self._node(sign.lower(), "BOOLEAN", f" {sign} ".join(part.spark for part in parts), parts)
+
+    def _unless(self, is_not: object, node: Node) -> Node:
+        return self._node("not", "BOOLEAN", f"NOT {node.spark}", [node]) if is_not else node
+
+    def _choice(self, whens: Sequence[Node], values: Sequence[Node], at: Meta) -> Node:
+        """CASE WHEN … ELSE: a value more than there are conditions."""
+        whens = [self._operand(one, "BOOLEAN", at, "WHEN") for one in whens]
+        *thens, other = values = self._alike(values, at)
+        cases = " ".join(f"WHEN {when.spark} THEN {then.spark}" for when, then in zip(whens, thens, strict=True))
+        size = sum(value.size for value in values)
+        return self._node("case", other.type, f"CASE {cases} ELSE {other.spark} END", (*whens, *values), size=size)
+
+    def _node(
+        self,
+        word: str,
+        kind: str,
+        spark: str,
+        parts: Sequence[Node],
+        *,
+        looks: int = 0,
+        size: int = 0,
+        value: Any = None,
+    ) -> Node:
+        looks = looks * sum(part.size for part in parts) + sum(part.looks for part in parts)
+        depth = 1 + max(part.depth for part in parts)
+        if depth > _MOST_LEVELS or max(map(self._when.count, "(-!")) > _MOST_LEVELS:
+            raise LanguageError(f"it has more than {_MOST_LEVELS} levels, brackets or signs: make it several rules")
+        return Node(word, kind, f"({spark})", tuple(parts), value, size, looks, depth)
+
+    def _unescaped(self, token: Token) -> str:
+        def unescape(found: re.Match[str]) -> str:
+            if found[1] and found[1] not in _ESCAPES:
+                told = f"a text may not hold {found[0]}; write \\{found[0]}, for Spark drops a single \\"
+                raise LanguageError(f"{place(self._when, token.start_pos or 0)}: {told}")
+            return _ESCAPES[found[1]] if found[1] else found[0][0]
+
+        text = re.sub(r"\\(.)|" + token[0] * 2, unescape, token[1:-1], flags=re.DOTALL)
+        if len(text.encode()) > _LONGEST_TEXT:
+            raise LanguageError(
+                f"{place(self._when, token.start_pos or 0)}: a text has at most {_LONGEST_TEXT:,} bytes"
+            )
+        return text
+
+    def _written_out(self, text: str, kind: str, at: Meta) -> Node:
+        """A date or time that stands in the rule as a text."""
+        try:
+            if not _TIME.fullmatch(text) or (kind == "DATE" and len(text) > 10):
+                raise ValueError
+            moment = datetime.datetime.fromisoformat(text.replace(" Z", "Z"))
+            since = (moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo else moment) - _EPOCH
+        except (ValueError, OverflowError):
+            example = "2026-01-31" if kind == "DATE" else "2026-01-31 12:00:00"
+            raise self._wrong(at, f"{text!r} is no {kind}; write the time out, as in '{example}'") from None
+        return _literal(since.days if kind == "DATE" else since // datetime.timedelta(microseconds=1), kind)
+
+    def _refused(self, word: str, reason: str, at: Meta) -> LanguageError:
+        return self._wrong(at, f"{str(word)!r} is no word of a rule: {reason}")
+
+    def _wrong(self, at: Meta, reason: str) -> LanguageError:
+        return LanguageError(f"{place(self._when, at.start_pos)}: {reason}")
+
+
+def _quoted(text: str) -> str:
+    """The text as a literal of Spark SQL."""
+    return "'" + "".join(f"\\u{ord(one):04x}" if one < " " or one in "'\\" else one for one in text) + "'"
+
+
+def _literal(value: Any, kind: str = "") -> Node:
+    kind = kind or {bool: "BOOLEAN", float: "DOUBLE", str: "STRING"}.get(type(value), "NULL")
+    value = value + 0.0 if isinstance(value, float) else value  # of -0.0 and 0.0 the latter
+    suffix = {"DOUBLE": "D", "BIGINT": "L", "SMALLINT": "S", "TINYINT": "Y"}.get(kind, "")
+    spark = f"({value}{suffix})"
+    if value is None:
+        spark = "NULL" if kind == "NULL" else f"CAST(NULL AS {kind})"
+    elif kind == "STRING":
+        spark = _quoted(value)
+    elif kind in ("DATE", "TIMESTAMP"):
+        since = datetime.timedelta(value) if kind == "DATE" else datetime.timedelta(microseconds=value)
+        moment = (_EPOCH + since).isoformat(" ")
+        spark = f"({kind} '{moment[:10] if kind == 'DATE' else moment}')"
+    elif kind.startswith("DECIMAL"):
+        spark = f"CAST('{value}' AS {kind})"
+    return Node("literal", kind, spark, value=value)
+
+
+def _widest(kinds: set[str]) -> str:
+    return max(kinds, key=lambda kind: WHOLE[kind])
+
+
+def _as_decimal(node: Node) -> str:
+    """The type of a number as a DECIMAL; of one that stands in the rule, with as many digits as it has."""
+    if node.kind == "DECIMAL":
+        return node.type
+    is_written = node.word == "literal" and node.value is not None
+    return f"DECIMAL({len(str(abs(node.value))) if is_written else digits(node.type)[0]}, 0)"
+
+
+def _as(node: Node, kind: str, is_cast: bool = False) -> Node:
+    """The node with another type, which can hold each of its values, but for those of a rule's own CAST."""
+    if node.type == kind:
+        return node
+    if node.word == "literal" and (node.value is None or not is_cast):
+        value = node.value
+        if value is not None and kind not in WHOLE:
+            value = float(value) if kind == "DOUBLE" else Decimal(value)
+        return _literal(value, kind)
+    size = node.size if kind == "STRING" else 0
+    return Node("cast", kind, f"CAST({node.spark} AS {kind})", (node,), None, size, node.looks, node.depth + 1)

@@ -1,0 +1,129 @@
+"""The words of a rule: the functions that it may call, each with the reason for which it may, and what is left out.
+
+A word is taken where Spark's value and the audit's are the same by construction. It has a value for every record: no
+value makes it throw. It takes time linear in the record. It depends on no locale, no clock, and on no table of letters
+but the one below, which both sides use.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+#: Letters that `lower` and `upper` know, one for one: Latin, Greek and Cyrillic. Unicode's own tables have changed from
+#: one version of Java or Python to the next, and make several letters of one.
+_CAPITALS = [
+    letter
+    for letter in map(chr, (*range(0x41, 0x5B), *range(0xC0, 0x180), *range(0x386, 0x3D0), *range(0x400, 0x460)))
+    if letter.lower() != letter and letter.lower().upper() == letter
+]
+CAPITALS, SMALL = "".join(_CAPITALS), "".join(map(str.lower, _CAPITALS))
+UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
+
+
+class Word(NamedTuple):
+    """A function, by the name that Spark has for it.
+
+    `takes`: types of its operands, or `number`, `alike` (all of one type), `literal` (a text in the rule), `count` (a
+    whole number in the rule), `unit` (one of `UNITS`); `?` marks one that may be left out, `*` one of any number.
+    `gives`: a type, `same` (as its first operand), `alike` or `rounded`. `looks` at each character of a text so often.
+    """
+
+    name: str
+    takes: tuple[str, ...]
+    gives: str
+    looks: int
+    why: str
+
+
+_PART, _BLANKS = "is part of a text, by numbers in the rule", "takes away blanks at the ends"
+_CASE, _SOUGHT = "changes letters one for one, by one table", "looks for a text that stands in the rule"
+_CHOSEN, _TIME = "is one of its operands", "is part of a time of the years 0001 to 9999, in UTC"
+_SINCE = "counts days, or seconds and parts of them since 1970"
+#: Names, what it takes, what it gives, looks, why.
+_LISTED = (
+    ("length char_length character_length len", "STRING", "INT", 1, "counts characters"),
+    ("lower lcase", "STRING", "STRING", 13, _CASE),
+    ("upper ucase", "STRING", "STRING", 13, _CASE),
+    *((name, "STRING", "STRING", 1, _BLANKS) for name in ("trim", "ltrim", "rtrim")),
+    *((name, "STRING count", "STRING", 1, _PART) for name in ("left", "right")),
+    ("substring substr", "STRING count count?", "STRING", 1, _PART),
+    ("concat", "STRING*", "STRING", 1, "is its operands together"),
+    ("replace", "STRING literal literal", "STRING", 3, "makes a text no longer than it is"),
+    *((name, "STRING literal", "BOOLEAN", 2, _SOUGHT) for name in ("contains", "endswith", "startswith")),
+    ("instr", "STRING literal", "INT", 2, _SOUGHT),
+    ("coalesce", "alike*", "alike", 1, _CHOSEN),
+    ("nvl ifnull", "alike alike", "alike", 1, _CHOSEN),
+    *((name, "alike alike*", "alike", 1, _CHOSEN) for name in ("greatest", "least")),
+    ("isnan", "DOUBLE", "BOOLEAN", 0, "is true or false for every number"),
+    ("abs", "number", "same", 0, "goes round at the limits of its type"),
+    *(
+        (name, "number", "rounded", 0, "is a whole number within the limits of BIGINT")
+        for name in ("floor", "ceil ceiling")
+    ),
+    ("round", "number count?", "rounded", 0, "rounds half away from zero, a DECIMAL to digits"),
+    *((name, "TIMESTAMP", "INT", 0, _TIME) for name in ("hour", "minute", "second")),
+    *((name, "DATE", "INT", 0, _TIME) for name in ("year", "quarter", "month", "day dayofmonth", "dayofweek")),
+    *((name, "DATE", "INT", 0, _TIME) for name in ("weekday", "dayofyear", "weekofyear")),
+    ("date_trunc", "unit TIMESTAMP", "TIMESTAMP", 0, "is the beginning of the time's year, week, hour …"),
+    ("to_date date", "DATE", "DATE", 0, "is the day of a time"),
+    ("datediff date_diff", "DATE DATE", "INT", 0, _SINCE),
+    ("unix_date", "DATE", "INT", 0, _SINCE),
+    *((name, "TIMESTAMP", "BIGINT", 0, _SINCE) for name in ("unix_seconds", "unix_millis", "unix_micros")),
+)
+FUNCTIONS = {
+    name: Word(names.split()[0], tuple(takes.split()), gives, looks, why)
+    for names, takes, gives, looks, why in _LISTED
+    for name in names.split()
+}
+#: Functions that are written as something else, how many operands they take, and why they are taken.
+REWRITTEN = {"if": 3, "nullif": 2, "mod": 2, "isnull": 1, "isnotnull": 1}
+
+#: Why it is left out, and what to use in its place: names of functions, keywords and signs.
+_REFUSED = {
+    "it depends on the time of evaluation; use the record's own time, such as created_at":
+        "now curdate current_date current_time current_timestamp current_timezone localtimestamp",
+    "it needs several records; use a feature (docs/rules.md#features-what-the-card-did-before)":
+        "any_value approx_count_distinct approx_percentile array_agg avg bool_and bool_or collect_list collect_set "
+        "count count_if cume_dist dense_rank every first first_value grouping lag last last_value lead max max_by mean "
+        "median min min_by mode nth_value ntile over percentile rank row_number session_window std stddev sum "
+        "variance window",
+    "it is not deterministic, so that a record could be decided in two ways; leave it out":
+        "monotonically_increasing_id rand randn random randstr shuffle spark_partition_id uniform uuid",
+    "it reads what is no part of the record; use its fields, features and block lists":
+        "current_catalog current_database current_schema current_user exists from_avro from_protobuf from_xml "
+        "input_file_name java_method reflect select session_user user version",
+    "its last digits differ from one machine to the next; compare its operand, as x > 4 for sqrt(x) > 2":
+        "acos acosh asin asinh atan atan2 atanh cbrt cos cosh cot csc degrees e exp expm1 hypot ln log log10 log1p "
+        "log2 pi pow power radians sec sin sinh sqrt tan tanh",
+    "it takes more than a step for each character, or makes a text longer; use left, substring, concat or contains":
+        "array_repeat format_string insert levenshtein lpad overlay printf repeat rpad sequence soundex space",
+    "it takes its pattern apart in steps that nothing bounds; use RLIKE, LIKE, contains, instr or substring":
+        "find_in_set regexp_count regexp_extract regexp_extract_all regexp_instr regexp_replace regexp_substr split "
+        "split_part substring_index translate",
+    "it knows letters by tables that change; use lower or upper": "collate collation initcap",
+    "it reads a text as something else; give the field its type in payment.ddl":
+        "date_format from_csv from_json get_json_object make_date make_timestamp parse_json parse_url str_to_map "
+        "to_char to_json to_number to_timestamp to_varchar try_to_number try_to_timestamp url_decode xpath_string",
+    "it ends the query where there is no value, or hides why there is none; use the operator itself, and coalesce":
+        "assert_true element_at raise_error try_add try_divide try_element_at try_mod try_multiply try_subtract",
+    "it leaves the years 0001 to 9999; compare datediff(…), unix_seconds(…) or unix_millis(…)":
+        "add_months date_add date_from_unix_date date_sub dateadd from_unixtime interval last_day make_interval "
+        "months_between next_day timestamp_micros timestamp_millis timestamp_seconds timestampadd timestampdiff trunc",
+    "every time is in UTC; compare it as it is": "at convert_timezone from_utc_timestamp to_utc_timestamp",
+    "ids are compared as they are, by `blocked:`":
+        "aes_encrypt base64 crc32 decode encode hash hex md5 sha sha1 sha2 unbase64 unhex xxhash64",
+    "a rule compares numbers, not their bits; use %, or a BOOLEAN field":
+        "& | ^ ~ << >> bit_and bit_count bit_get bit_or bit_xor getbit shiftleft shiftright shiftrightunsigned",
+    "write CAST(… AS …)":
+        ":: bigint binary boolean decimal double float int smallint string timestamp tinyint try_cast",
+    "write the comparison with its sign": "equal_null ilike like nvl2 regexp regexp_like rlike",
+    "write hour(…), year(…) and so on": "date_part datepart extract from",
+    "write unix_seconds(…)": "to_unix_timestamp unix_timestamp",
+    "write instr(text, 'a')": "charindex locate position",
+    "write `field LIKE 'a' OR field LIKE 'b'`; of several records it takes a feature": "all any some",
+    "a rule looks at whole fields; give the part a field of its own": ". [ -> ->>",
+    "a predicate has no name of its own": "as",
+    "a remark belongs into `description:`": "-- /*",
+}  # fmt: skip
+REFUSED = {name: reason for reason, names in _REFUSED.items() for name in names.split()}
+OTHERWISE = "it is none of the words of a rule; docs/rules.md lists them"

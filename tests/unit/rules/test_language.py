@@ -1,0 +1,166 @@
+"""What the language of rules takes and refuses; `tests/embedded/test_fuzzed_rules.py` compares it with Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from fraud_filter.home import HOME
+from fraud_filter.oracle.predicates import evaluator
+from fraud_filter.rules.language import LanguageError, read_predicate
+from fraud_filter.rules.patterns import PatternError, read_like, read_regex
+from fraud_filter.rules.words import CAPITALS, FUNCTIONS, REFUSED, REWRITTEN
+from fraud_filter.schema import Field, PaymentSchema, load_schema
+
+SCHEMA = load_schema(HOME / "app/payment.ddl")
+MORE = PaymentSchema((*SCHEMA.fields, Field("fee", "DECIMAL(38, 2)", False), Field("is_bad", "BOOLEAN", True)))
+TAKEN = (
+    *("amount > 1", "AMOUNT > 1 AND `Merchant` = 'x'", "merchant = 'it''s'", r"merchant = 'it\'s'", "merchant = '(['"),
+    *('merchant = "it\'s"', "`amount` > (1)", "true", "not (amount <=> 1)", "hour(created_at) < 5", "is_bad"),
+    "is_bad IS TRUE",
+    *("amount BETWEEN 1 AND 2", "if(amount > 1, true, false)", "amount > 1D", "currency IN ('EUR', 'USD')"),
+    "amount / 0 > 1",
+    *("merchant RLIKE '^x' OR lower(merchant) LIKE 'casino%'", "created_at > timestamp'2026-01-01 00:00:00'", "NULL"),
+    *("CASE WHEN amount > 3 THEN country ELSE card_country END = 'DE'", "merchant RLIKE '(casino|poker|bet)'"),
+    "-amount < 0",
+    *("created_at > '2026-01-31T12:00:00.5+01:00'", "merchant NOT LIKE 'a\\\\_%' ESCAPE '/'", "'a' || merchant = 'ab'"),
+)  # fmt: skip
+#: What is refused, and words that tell where and why, or what to write.
+REFUSALS = (
+    ("\n", "is empty"),
+    ("merchant = 'x", "line 1, column 12 of \"merchant = 'x\": the quotation that begins with ' has no end"),
+    ("merchant = 'it's'", "line 1, column 16 of"),
+    ('amount > 1 AND\n merchant = "x', "line 2, column 13 of"),
+    ("(amount > 1", "something is missing at the end"),
+    ("amount > 1)", "line 1, column 11 of 'amount > 1)': ')' may not stand here"),
+    ("amount >", "line 1, column 9 of 'amount >': something is missing"),
+    ("amount > 1; DROP TABLE x", "line 1, column 11 of"),
+    ("amnt > 1",
+    "line 1, column 1 of 'amnt > 1': unknown column 'amnt' (did you mean 'amount'?); there are payment_id"),
+    ("amount > 1 AND\n  lower(merchnt) = 'x'", "line 2, column 9 of"),
+    ("amount", "'amount' is of type double; a predicate is true or false"),
+    ("'true'", "is of type string"),
+    ("amount > 1 OR amount", "'OR' takes a condition, and this is a number"),
+    ("(" * 101 + "true" + ") AND true" * 101, "more than 100 levels"),
+    ("amount > 1" + " OR amount > 1" * 1000, "10,000 are allowed"),
+    ("amount > " + "1 + " * 200 + "1", "more than 100 levels"),
+    ("merchant = '" + "x" * 1001 + "'", "at most 1,000 bytes"),
+    ("merchant = '\\d'", "a text may not hold \\d; write \\\\d"),
+    # words
+    ("1 < sum(amount)",
+    "line 1, column 5 of '1 < sum(amount)': 'sum' is no word of a rule: it needs several records; use a feature"),
+    ("row_number() OVER (ORDER BY amount) > 1", "it needs several records"),
+    ("amount > (SELECT 1)", "'SELECT' is no word of a rule: it reads what is no part of the record"),
+    ("created_at > current_timestamp()", "it depends on the time of evaluation; use the record's own time"),
+    ("created_at > current_timestamp", "it depends on the time of evaluation"),
+    ("created_at > now()", "it depends on the time of evaluation"),
+    ("created_at > timestamp 'now'", "'now' is no TIMESTAMP; write the time out, as in '2026-01-31 12:00:00'"),
+    ("created_at > 'today'", "write the time out"),
+    ("rand() > 0.5", "not deterministic"),
+    ("nobody(amount) > 1", "it is none of the words of a rule; docs/rules.md lists them"),
+    ("lenght(merchant) > 1", "(did you mean 'length'?)"),
+    ("levenshtein(merchant, card_id) < 3", "use left, substring, concat or contains"),
+    ("sqrt(amount) > 2", "its last digits differ from one machine to the next; compare its operand"),
+    ("created_at + interval 1 day > created_at", "compare datediff(…), unix_seconds(…) or unix_millis(…)"),
+    ("extract(HOUR FROM created_at) = 1", "write hour(…), year(…) and so on"),
+    ("int(amount) = 1", "write CAST(… AS …)"),
+    ("try_cast(amount AS int) = 1", "write CAST(… AS …)"),
+    ("amount::int = 1", "write CAST(… AS …)"),
+    ("amount & 1 = 1", "use %, or a BOOLEAN field"),
+    ("merchant LIKE ANY ('a', 'b')", "write `field LIKE 'a' OR field LIKE 'b'`"),
+    ("amount > 1 -- why", "a remark belongs into `description:`"),
+    ("1 = 1 AS always", "a predicate has no name of its own"),
+    ("amount > ${env:LEVEL}", "'$' may not stand here"),
+    # types
+    ("merchant = 12", "this mixes a number and a text; write a CAST, so that all are of one kind"),
+    ("created_at IN ('2024-01-01')", "this mixes a text and a time"),
+    ("created_at > date'2024-01-01'", "this mixes a date and a time"),
+    ("length(amount) = 2", "'length' takes a text, and this is a number"),
+    ("CAST(merchant AS INT) = 1",
+    "a rule can't make INT of a text; give the field the type that you need, in payment.ddl"),
+    ("CAST(amount AS FLOAT) = 1", "'FLOAT' is no word of a rule: a CAST makes TINYINT"),
+    ("fee + fee > 1", "this needs a DECIMAL(39, 2), and a DECIMAL has at most 38 digits; CAST an operand"),
+    ("round(amount, 2) = 1", "'round' takes digits for a DECIMAL alone"),
+    ("amount DIV 2 = 1", "write floor(a / b)"),
+    ("left(merchant, length(merchant)) = ''", "'left' takes a whole number that stands in the rule"),
+    ("contains(merchant, country)", "'contains' takes a text that stands in the rule"),
+    ("replace(merchant, 'a', 'aa') = ''", "must not be longer than the one before"),
+    ("substring(merchant) = ''", "'substring' takes STRING count count?, and here are 1 operands"),
+    # steps
+    ("merchant LIKE '%a%b%'", "has several % before its end; write contains"),
+    ("merchant RLIKE '.*a.*b'", "elsewhere than at its end, or once behind ^"),
+    ("merchant RLIKE '(a+)+$'", "within a group"),
+    ("merchant RLIKE country", "a text that stands in the rule must follow RLIKE"),
+    (" OR ".join(["lower(merchant) = 'a'"] * 4), "times at each character of a record; 50 are allowed: take left(…"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("when", TAKEN)
+def test_a_sentence_of_the_language(when: str) -> None:
+    assert read_predicate(when, MORE).type in ("BOOLEAN", "NULL")
+
+
+@pytest.mark.parametrize(("when", "said"), REFUSALS)
+def test_what_is_no_sentence_is_refused_with_its_place_and_what_to_write(when: str, said: str) -> None:
+    with pytest.raises(LanguageError) as refused:
+        read_predicate(when, MORE)
+    assert said in str(refused.value)
+
+
+def test_brackets_and_conversions_stand_wherever_something_could_be_understood_in_two_ways() -> None:
+    schema = PaymentSchema((Field("a", "INT", True), Field("f", "FLOAT", True), Field("s", "STRING", True)))
+    assert read_predicate("a + 1 * 2 > 0.5 OR NOT f = 1", schema).spark == (
+        "((CAST((`a` + ((1) * (2))) AS DECIMAL(11, 1)) > CAST('0.5' AS DECIMAL(11, 1))) "
+        "OR (NOT (CAST(`f` AS DOUBLE) = (1.0D))))"
+    )
+    assert read_predicate(r"s LIKE 'it''s\n%'", schema).spark == r"(`s` LIKE 'it\u0027s\u000a%')"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "looks"),
+    [
+        ("^x", r"\Ax", 1), ("a.b$", r"a[^\n]b(?!(?s:.))", 5), ("(casino|bet)", "(?:casino|bet)", 9), ("a+", "a+", 3),
+        ("[a-z.]{2}", r"[a-z\.]{2}", 6), (r"\d{1,3}x", "[0-9]{1,3}x", 12), ("^[A-Z]+[0-9]", r"\A[A-Z]+[0-9]", 6),
+        (r"[\w-]", r"[a-zA-Z0-9_\-]", 3), (r"\$\(", r"\$\(", 2), ("", "", 1), ("a|b", "a|b", 2),
+    ],
+)  # fmt: skip
+def test_a_pattern_is_written_anew_with_its_looks_at_each_character(pattern: str, text: str, looks: int) -> None:
+    assert read_regex(pattern) == (text, looks)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "a++", "a+?", "(a|b)+", "(a|b){2}", "a{101}", "a+b", "^a+b+c", "(?i)a", "(?=a)", r"\bA", r"\p{L}",
+        "[[a]]", "[a&&b]", "[z-a]",
+        "(a", "a)", "[a", "*a", "a^", "a$b", "(^a)", "a{2,1}", "{", "\\", r"(a)\1", "[]",
+    ],
+)  # fmt: skip
+def test_a_pattern_of_another_kind_is_refused(pattern: str) -> None:
+    with pytest.raises(PatternError):
+        read_regex(pattern)
+
+
+def test_a_pattern_of_like() -> None:
+    assert read_like("a%", "\\") == ("a%", "a.*")
+    assert read_like("/%_\\", "/") == ("\\%_\\\\", "%.\\\\")
+    for wrong in ("%a%b%", "a\\", "a\\b"):
+        with pytest.raises(PatternError):
+            read_like(wrong, "\\")
+
+
+def test_each_word_has_a_meaning_and_one_verdict() -> None:
+    words = FUNCTIONS.keys() | REWRITTEN.keys()
+    assert not words & REFUSED.keys()
+    samples = {"STRING": "merchant", "literal": "'a'", "count": "1", "unit": "'DAY'", "number": "amount",
+    "DOUBLE": "amount",
+               "TIMESTAMP": "created_at", "DATE": "created_at", "alike": "amount"}  # fmt: skip
+    row = dict.fromkeys((field.name for field in SCHEMA.fields), "a") | {"amount": 1.5, "created_at": 1_000_000}
+    places = {name: at for at, name in enumerate(row)}
+    for name, word in FUNCTIONS.items():
+        call = f"{name}({', '.join(samples[one.strip('*?')] for one in word.takes if one[-1] != '?')})"
+        assert evaluator(read_predicate(f"{call} IS NULL", SCHEMA), places)(list(row.values())) is False, call
+
+
+def test_letters_have_one_other_case() -> None:
+    assert len(CAPITALS) == len(set(CAPITALS)) == len(set(CAPITALS.lower())) == 200
+    assert not set(CAPITALS) & set(CAPITALS.lower())
