@@ -21,6 +21,9 @@ _FORMS = {
         *(f"{{{kind}}} {sign} {{{kind}}}" for kind in "snndt" for sign in ("=", "<>", "<", "<=", ">", ">=", "<=>")),
         *("{t} > '2024-03-01 12:30:45.5'", "'1969-12-31' <= {d}", "{n} BETWEEN {n} AND {n}"),
         "{s} NOT BETWEEN {s} AND {s}",
+        *("exists(tags, one -> one LIKE {like} OR {b})", "forall(basket.items, I -> i.n > {n} OR i.at < {t})"),
+        *("array_contains(tags, {literal})", "exists(basket.items, i -> i.n IS NULL)"),
+        "exists(tags, x -> x = {literal})",
         *("{n} IN ({n}, {n}, NULL)", "{s} NOT IN ({s}, {s})", "{d} IN ({d}, {d})", "{t} IN ({t}, {t})"),
         *("{n} IN (0, 1, 2, 3, 4, 5, 6, 7.5, 8, 9, 10, 11)", "{s} LIKE {like}", "{s} ILIKE {like}"),
         "{s} RLIKE {regex}",
@@ -81,6 +84,9 @@ class RuleDrawer:
         for name, word in FUNCTIONS.items():
             for kind in "bnsdt" if word.gives == "alike" else _KINDS.get(word.gives, "n"):
                 self._words[kind].append(name)
+        self._columns["s"] += ["tags[0]", "tags[2]"]
+        self._columns["n"] += ["counts['a']", "basket.total", "Basket.items[0].n", "size(tags)", "size(counts)"]
+        self._columns["t"] += ["basket.items[1].at"]
         #: What was drawn and is refused: most of it mixes types, or has too many digits.
         self.refused: dict[str, str] = {}
 
@@ -161,9 +167,15 @@ def hostile_payments(schema: PaymentSchema) -> Iterator[bytes]:
     fields = [field for field in schema.fields if field.type in values]
     for number in range(120):
         row = {field.name: choose.choice(values[field.type]) for field in fields}
+        row["tags"] = choose.choice((None, [], ["a"], ["casino", "", "casino"], ["x", "aab", "caf\u00e9"]))
+        row["counts"] = choose.choice((None, {}, {"a": 1, "b": 2}, {"a": -5}, {"A": 2147483647}))
+        items = [{}, {"at": f"{times[number % 8]}Z", "n": number}, {"n": -(2**63)}, {"at": f"{times[0]}Z"}]
+        row["basket"] = choose.choice(
+            (None, {}, {"total": 1.5, "items": choose.sample(items, number % 4)}, {"total": -999.9})
+        )
         row = {name: value for name, value in row.items() if number % 3 or choose.random() < 0.7}
         yield json.dumps(row | {schema.required[0]: f"p{number}"}).encode()
     strings = [field.name for field in fields if field.type == "STRING"]
-    for fill in ("a", "1", " ", "\u0390", "ab\n"):
+    for fill in ("a", "x1", " ", "\u0390", "ab\n"):
         most = _LARGE // len(fill.encode()) // len(strings) - 100
         yield json.dumps(dict.fromkeys(strings, fill * most), ensure_ascii=False).encode()

@@ -61,14 +61,27 @@ class Predicates:
             raise rules.refuse(rule, f"the audit can't evaluate {rule.when!r}: {error}") from None
 
 
-def evaluator(node: Node, places: Mapping[str, int]) -> _Evaluated:
-    """What gives the value of a part of a predicate for the fields of a payment; `places` are those of the columns."""
+def evaluator(node: Node, places: Mapping[str, int], elements: Mapping[str, list[Any]] | None = None) -> _Evaluated:
+    """What gives the value of a part of a predicate for the fields of a payment.
+
+    Args:
+        places: of the columns among the fields.
+        elements: by the name of a variable, the list that holds its value.
+    """
+    elements = elements or {}
     if node.word == "column":
         return itemgetter(places[node.value])
     if node.word == "literal":
         value = node.value
         return lambda _: value
-    parts = [evaluator(part, places) for part in node.parts]
+    if node.word == "variable":
+        held = elements[node.value]
+        return lambda _: held[0]
+    if node.word in ("exists", "forall"):
+        held = [None]
+        array = evaluator(node.parts[0], places, elements)
+        return _over(array, held, evaluator(node.parts[1], places, {**elements, node.value: held}), node.word)
+    parts = [evaluator(part, places, elements) for part in node.parts]
     if node.word in _OF_ALL:
         known = _OF_ALL[node.word]
         return lambda row: known([part(row) for part in parts])
@@ -91,6 +104,8 @@ def _meaning(node: Node) -> Callable[..., Any]:
         return _comparing(_COMPARING[word], node.parts[0].type)
     if word == "cast":
         return _cast(node.parts[0].kind, kind)
+    if word in ("field", "element"):
+        return _part(node)
     if word in ("neg", "abs"):
         return _within(kind, operator.neg if word == "neg" else abs)
     if word in ("floor", "ceil"):
@@ -105,6 +120,22 @@ def _meaning(node: Node) -> Callable[..., Any]:
         of_date = _DAYS[word]
         return lambda days: of_date(_date(days))
     return _MEANINGS[word]
+
+
+def _over(array: _Evaluated, held: list[Any], inner: _Evaluated, word: str) -> _Evaluated:
+    """exists() and forall()."""
+    joined = _or if word == "exists" else _and
+
+    def evaluate(row: _Row) -> bool | None:
+        values = array(row)
+        if values is None:
+            return None
+        found = []
+        for held[0] in values:
+            found.append(inner(row))
+        return joined(found)
+
+    return evaluate
 
 
 # -- null has a meaning
@@ -149,6 +180,7 @@ _OF_ALL: dict[str, Callable[[list[Any]], Any]] = {
     "and": _and, "or": _or, "case": _case, "in": _in, "greatest": _greatest, "least": _least,
     **dict.fromkeys(("coalesce", "nvl"), lambda values: next((value for value in values if value is not None), None)),
     "is null": lambda values: values[0] is None,
+    "size": lambda values: -1 if values[0] is None else len(values[0]),
     "isnan": lambda values: values[0] is not None and values[0] != values[0],
     "<=>": lambda values: _ordered(values[0]) == _ordered(values[1]),
 }  # fmt: skip
@@ -261,7 +293,17 @@ def _cast(source: str, target: str) -> Callable[[Any], Any]:
     return (lambda days: days * _DAY_US) if source == "DATE" else lambda us: us
 
 
-# -- texts and times
+# -- nested values, texts and times
+
+
+def _part(node: Node) -> Callable[[Any], Any]:
+    """Of a STRUCT a dict, of an ARRAY a list, of a MAP a list of pairs."""
+    key = node.value
+    if node.word == "field":
+        return lambda values: values.get(key)
+    if node.parts[0].kind == "ARRAY":
+        return lambda values: values[key] if key < len(values) else None
+    return lambda pairs: next((value for name, value in pairs if name == key), None)
 
 
 def _substring(text: str, first: int, count: int | None = None) -> str:

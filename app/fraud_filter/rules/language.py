@@ -10,20 +10,18 @@ from __future__ import annotations
 import datetime
 import functools
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from lark import Lark, Token, UnexpectedInput, UnexpectedToken, v_args
-from lark.exceptions import VisitError
+from lark import Lark, Token, UnexpectedInput, UnexpectedToken
 from lark.tree import Meta
-from lark.visitors import Transformer_NonRecursive
 
 from fraud_filter.rules.patterns import PatternError, read_like, read_regex
-from fraud_filter.rules.words import CAPITALS, FUNCTIONS, OTHERWISE, REFUSED, REWRITTEN, SMALL, UNITS, Word
+from fraud_filter.rules.words import CAPITALS, FUNCTIONS, OTHERWISE, QUANTIFIERS, REFUSED, REWRITTEN, SMALL, UNITS, Word
 from fraud_filter.schema import PaymentSchema
-from fraud_filter.text.ddl import SCALARS
+from fraud_filter.text.ddl import SCALARS, parse_type
 from fraud_filter.text.nearest import did_you_mean
 
 #: In the order in which Spark's signs bind.
@@ -44,13 +42,15 @@ _GRAMMAR = r"""
 ?sum: product | sum (PLUS | MINUS | BARS) product -> arithmetic
 ?product: unary | product (TIMES | DIV) unary -> arithmetic
 ?unary: primary | MINUS unary -> minus | PLUS unary -> plus
-?primary: "(" either ")"
+?primary: base | primary "." NAME -> field | primary "[" (NUMBER | TEXT) "]" -> element
+?base: "(" either ")"
     | NUMBER -> number
     | TEXT -> text
     | (NULL | TRUE | FALSE) -> constant
     | NAME -> column
     | TIME TEXT -> time
     | NAME "(" [either ("," either)*] ")" -> call
+    | NAME "(" either "," NAME "->" either ")" -> quantified
     | _CASE [either] (_WHEN either _THEN either)+ [_ELSE either] _END -> case
     | CAST "(" either _AS NAME ["(" NUMBER ["," NUMBER] ")"] ")" -> cast
 
@@ -99,16 +99,20 @@ _LONGEST_TEXT = 1000
 _MOST_LOOKS = 50
 #: A part of a text up to this length is as good as none.
 _SHORT = 200
+#: What a part of exists(…) or forall(…) costs: it is evaluated for each element, which may be two characters.
+_ELEMENT_LOOKS = 4
 _MOST_DIGITS = 38
 
 #: Bits of the whole numbers, and the digits that a DECIMAL has for them.
 WHOLE = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
+_NESTED = ("ARRAY", "MAP", "STRUCT")
 _NUMBERS = (*WHOLE, "DECIMAL", "DOUBLE")
 _SIMPLE = ("BOOLEAN", "STRING", "DATE", "TIMESTAMP", *_NUMBERS)
 #: What kinds of values are called in a sentence.
 _CALLED = {
     "BOOLEAN": "a condition", "STRING": "a text", "DATE": "a date", "TIMESTAMP": "a time", "NULL": "null",
+    "ARRAY": "an array", "MAP": "a map", "STRUCT": "a struct",
     **dict.fromkeys(_NUMBERS, "a number"),
 }  # fmt: skip
 #: What may be made of what by a CAST.
@@ -116,6 +120,13 @@ _CASTS = {
     **dict.fromkeys(WHOLE, (*_NUMBERS, "BOOLEAN")), "DOUBLE": _NUMBERS, "DECIMAL": (*WHOLE, "DECIMAL"),
     "STRING": (*WHOLE, "STRING", "BOOLEAN"), "DATE": ("DATE", "TIMESTAMP"), "TIMESTAMP": ("DATE", "TIMESTAMP"),
 }  # fmt: skip
+_ALLOWED = {
+    "number": _NUMBERS,
+    "nested": ("ARRAY", "MAP"),
+    "count": ("INT",),
+    "literal": ("STRING",),
+    "unit": ("STRING",),
+}
 _NAME = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|(\w+)""", re.DOTALL)
 _WORD = re.compile(r"\w+|->>|->|::|--|/\*|<<|>>|\S")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "%": "\\%", "_": "\\_"}
@@ -148,7 +159,7 @@ class Node:
     @property
     def kind(self) -> str:
         """Its type without digits."""
-        return self.type.partition("(")[0]
+        return re.split("[(<]", self.type)[0]
 
     def is_literal(self, *kinds: str) -> bool:
         """Whether it stands in the rule as it is, as a value of one of the kinds."""
@@ -168,8 +179,8 @@ def read_predicate(when: str, schema: PaymentSchema) -> Node:
         raise LanguageError(told)
     try:
         return _Reader(when, schema).whole(_parser().parse(when))
-    except VisitError as error:
-        raise error.orig_exc from None
+    except RecursionError:
+        raise LanguageError(f"it has more than {_MOST_LEVELS} levels: make it several rules") from None
     except UnexpectedInput as error:
         is_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
         at = len(when) if is_end else int(error.pos_in_stream or 0)
@@ -214,18 +225,24 @@ def _unexpected(when: str, at: int) -> str:
     return f"{word!r} may not stand here" if word else "something is missing at the end"
 
 
-@v_args(meta=True, inline=True)
-class _Reader(Transformer_NonRecursive):  # type: ignore[type-arg]
+class _Reader:
     """Makes a node of each rule of the grammar; the methods have the names that these give."""
 
     def __init__(self, when: str, schema: PaymentSchema) -> None:
-        super().__init__(visit_tokens=False)
         self._when = when
         self._columns = {field.name.lower(): field for field in schema.fields}
+        self._elements: dict[str, Node] = {}
+
+    def _visit(self, tree: Any) -> Any:
+        if tree is None or isinstance(tree, Token):
+            return tree
+        if tree.data == "quantified":
+            return self._quantified(tree.meta, *tree.children)
+        return getattr(self, tree.data)(tree.meta, *map(self._visit, tree.children))
 
     def whole(self, tree: Any) -> Node:
         """The node of a predicate."""
-        node: Node = self.transform(tree)
+        node: Node = self._visit(tree)
         if node.kind not in ("BOOLEAN", "NULL"):
             told = f"is of type {node.type.lower()}; a predicate is true or false, such as `amount > 100`"
             raise LanguageError(f"{self._when!r} {told}")
@@ -339,15 +356,54 @@ class _Reader(Transformer_NonRecursive):  # type: ignore[type-arg]
 
     def column(self, at: Meta, token: Token) -> Node:
         name = token.strip("`")
+        if name.lower() in self._elements:
+            return self._elements[name.lower()]
         field = self._columns.get(name.lower())
         if field is None:
             if name.lower() in REFUSED:
                 raise self._refused(name, REFUSED[name.lower()], at)
             names = [one.name for one in self._columns.values()]
             raise self._wrong(at, f"unknown column {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
-        kind = {"FLOAT": "DOUBLE", "TIMESTAMP_NTZ": "TIMESTAMP"}.get(field.type, field.type)
-        spark = f"`{field.name}`" if kind == field.type else f"CAST(`{field.name}` AS {kind})"
-        return Node("column", kind, spark, value=field.name, size=int(kind == "STRING"))
+        if self._elements and field.type in ("STRING", *_NESTED):
+            told = "would be read again for each element; compare elements with numbers, or with texts in the rule"
+            raise self._wrong(at, f"{name!r} {told}")
+        return _value("column", field.type, f"`{field.name}`", (), field.name)
+
+    # -- nested values
+
+    def field(self, at: Meta, one: Node, token: Token) -> Node:
+        name = token.strip("`")
+        parts = {part.lower(): (part, kind) for part, kind in parse_type(one.type).parts if one.kind == "STRUCT"}
+        if name.lower() not in parts:
+            known = ", ".join(part for part, _ in parts.values()) or f"it is of type {one.type}"
+            raise self._wrong(at, f"there is no {name!r} in {one.spark}{did_you_mean(name, parts)}: {known}")
+        part, kind = parts[name.lower()]
+        return _value("field", str(kind), f"{one.spark}.`{part}`", (one,), part)
+
+    def element(self, at: Meta, one: Node, token: Token) -> Node:
+        key = (self.number if token.type == "NUMBER" else self.text)(at, token)
+        if (one.kind, key.type) not in (("ARRAY", "INT"), ("MAP", "STRING")):
+            raise self._wrong(
+                at, f"{one.spark} is {one.type}; an ARRAY takes a number, as [0], and a MAP a text, as ['a']"
+            )
+        ((_, kind),) = parse_type(one.type).parts
+        return _value("element", str(kind), f"{one.spark}[{key.spark}]", (one,), key.value)
+
+    def _quantified(self, at: Meta, word: Token, array: Any, name: Token, body: Any) -> Node:
+        """exists(array, x -> …) and forall()."""
+        if word.lower() not in QUANTIFIERS:
+            raise self._refused(word, REFUSED.get(word.lower(), OTHERWISE), at)
+        one, known = self._operand(self._visit(array), "ARRAY", at, word), self._elements
+        element = _element(one, name.strip("`"))
+        self._elements = {**known, element.value.lower(): element}
+        inner = self._operand(self._visit(body), "BOOLEAN", at, word)
+        self._elements = known
+        return self._of_elements(word.lower(), one, element, inner)
+
+    def _of_elements(self, word: str, one: Node, element: Node, inner: Node) -> Node:
+        spark = f"{word}({one.spark}, {element.spark} -> {inner.spark})"
+        looks = _ELEMENT_LOOKS * sum(1 for _ in _parts(inner))
+        return self._node(word, "BOOLEAN", spark, [one, inner], looks=looks, value=element.value)
 
     # -- functions
 
@@ -361,6 +417,11 @@ class _Reader(Transformer_NonRecursive):  # type: ignore[type-arg]
             raise self._refused(token, OTHERWISE + did_you_mean(name, (*FUNCTIONS, *REWRITTEN)), at)
         if len(parts) != REWRITTEN[name]:
             raise self._wrong(at, f"{name!r} takes {REWRITTEN[name]} operands, and here are {len(parts)}")
+        if name == "array_contains":
+            one, element = self._operand(parts[0], "ARRAY", at, name), _element(parts[0], "element")
+            if parts[1].word != "literal" or parts[1].value is None:
+                raise self._wrong(at, f"{name!r} takes a value that stands in the rule; write exists(…, x -> …)")
+            return self._of_elements("exists", one, element, self._compared("=", element, parts[1], at))
         if name == "if":
             return self._choice(parts[:1], parts[1:], at)
         if name == "nullif":
@@ -433,18 +494,19 @@ class _Reader(Transformer_NonRecursive):  # type: ignore[type-arg]
 
     def _operand(self, node: Node, kind: str, at: Meta, word: str) -> Node:
         """The node as an operand of that kind."""
-        allowed = {"number": _NUMBERS, "count": ("INT",), "literal": ("STRING",), "unit": ("STRING",)}.get(
-            kind, (kind,)
-        )
+        allowed = _ALLOWED.get(kind, (kind,))
         if kind == "alike":
             return node
-        is_wrong = kind in ("count", "literal", "unit") and not node.is_literal(*allowed)
-        is_wrong = is_wrong or (kind == "count" and node.value < 0)
-        if is_wrong or (kind == "unit" and node.value.upper() not in UNITS):
-            told = {"unit": f"one of {', '.join(UNITS)}", "count": "a whole number"}.get(kind, "a text")
-            raise self._wrong(at, f"{str(word)!r} takes {told} that stands in the rule")
-        if kind == "unit":
-            return _literal(node.value.upper())
+        if kind in ("count", "literal", "unit"):
+            value = node.value.upper() if kind == "unit" and node.is_literal("STRING") else node.value
+            if (
+                not node.is_literal(*allowed)
+                or (kind == "unit" and value not in UNITS)
+                or (kind == "count" and value < 0)
+            ):
+                told = {"unit": f"one of {', '.join(UNITS)}", "count": "a whole number"}.get(kind, "a text")
+                raise self._wrong(at, f"{str(word)!r} takes {told} that stands in the rule")
+            return _literal(value, node.type)
         if (node.kind == "NULL" and kind != "number") or node.kind in {"DOUBLE": _NUMBERS, "DATE": ("TIMESTAMP",)}.get(
             kind, ()
         ):
@@ -595,6 +657,26 @@ def _literal(value: Any, kind: str = "") -> Node:
     elif kind.startswith("DECIMAL"):
         spark = f"CAST('{value}' AS {kind})"
     return Node("literal", kind, spark, value=value)
+
+
+def _value(word: str, kind: str, spark: str, parts: tuple[Node, ...], value: Any) -> Node:
+    """What is read from the record, with the type that it has to a rule."""
+    to = {"FLOAT": "DOUBLE", "TIMESTAMP_NTZ": "TIMESTAMP"}.get(kind, kind)
+    spark = spark if to == kind else f"CAST({spark} AS {to})"
+    node = Node(word, to, spark, parts, value)
+    return replace(node, size=int(node.kind in ("STRING", *_NESTED)))
+
+
+def _element(array: Node, name: str) -> Node:
+    ((_, kind),) = parse_type(array.type).parts
+    return _value("variable", str(kind), f"`{name}`", (), name)
+
+
+def _parts(node: Node) -> Iterator[Node]:
+    """The node and all below it."""
+    yield node
+    for part in node.parts:
+        yield from _parts(part)
 
 
 def _widest(kinds: set[str]) -> str:

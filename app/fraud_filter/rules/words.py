@@ -54,6 +54,7 @@ _LISTED = (
     ("coalesce", "alike*", "alike", 1, _CHOSEN),
     ("nvl ifnull", "alike alike", "alike", 1, _CHOSEN),
     *((name, "alike alike*", "alike", 1, _CHOSEN) for name in ("greatest", "least")),
+    ("size cardinality", "nested", "INT", 0, "counts elements; -1 where there is no array or map"),
     ("isnan", "DOUBLE", "BOOLEAN", 0, "is true or false for every number"),
     ("abs", "number", "same", 0, "goes round at the limits of its type"),
     *(
@@ -76,7 +77,8 @@ FUNCTIONS = {
     for name in names.split()
 }
 #: Functions that are written as something else, how many operands they take, and why they are taken.
-REWRITTEN = {"if": 3, "nullif": 2, "mod": 2, "isnull": 1, "isnotnull": 1}
+QUANTIFIERS = ("exists", "forall")
+REWRITTEN = {"array_contains": 2, "if": 3, "nullif": 2, "mod": 2, "isnull": 1, "isnotnull": 1}
 
 #: Why it is left out, and what to use in its place: names of functions, keywords and signs.
 _REFUSED = {
@@ -90,7 +92,7 @@ _REFUSED = {
     "it is not deterministic, so that a record could be decided in two ways; leave it out":
         "monotonically_increasing_id rand randn random randstr shuffle spark_partition_id uniform uuid",
     "it reads what is no part of the record; use its fields, features and block lists":
-        "current_catalog current_database current_schema current_user exists from_avro from_protobuf from_xml "
+        "current_catalog current_database current_schema current_user from_avro from_protobuf from_xml "
         "input_file_name java_method reflect select session_user user version",
     "its last digits differ from one machine to the next; compare its operand, as x > 4 for sqrt(x) > 2":
         "acos acosh asin asinh atan atan2 atanh cbrt cos cosh cot csc degrees e exp expm1 hypot ln log log10 log1p "
@@ -105,7 +107,7 @@ _REFUSED = {
         "date_format from_csv from_json get_json_object make_date make_timestamp parse_json parse_url str_to_map "
         "to_char to_json to_number to_timestamp to_varchar try_to_number try_to_timestamp url_decode xpath_string",
     "it ends the query where there is no value, or hides why there is none; use the operator itself, and coalesce":
-        "assert_true element_at raise_error try_add try_divide try_element_at try_mod try_multiply try_subtract",
+        "assert_true raise_error try_add try_divide try_mod try_multiply try_subtract",
     "it leaves the years 0001 to 9999; compare datediff(…), unix_seconds(…) or unix_millis(…)":
         "add_months date_add date_from_unix_date date_sub dateadd from_unixtime interval last_day make_interval "
         "months_between next_day timestamp_micros timestamp_millis timestamp_seconds timestampadd timestampdiff trunc",
@@ -121,7 +123,11 @@ _REFUSED = {
     "write unix_seconds(…)": "to_unix_timestamp unix_timestamp",
     "write instr(text, 'a')": "charindex locate position",
     "write `field LIKE 'a' OR field LIKE 'b'`; of several records it takes a feature": "all any some",
-    "a rule looks at whole fields; give the part a field of its own": ". [ -> ->>",
+    "write array[0], or exists(array, x -> …)":
+        "aggregate array_distinct array_except array_intersect array_join array_max array_min array_position "
+        "array_remove array_size array_sort array_union arrays_overlap element_at explode "
+        "filter flatten get reduce slice sort_array transform try_element_at",
+    "write map['name']": "map_contains_key map_entries map_filter map_from_entries map_keys map_values",
     "a predicate has no name of its own": "as",
     "a remark belongs into `description:`": "-- /*",
 }  # fmt: skip

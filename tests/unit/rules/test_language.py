@@ -12,7 +12,13 @@ from fraud_filter.rules.words import CAPITALS, FUNCTIONS, REFUSED, REWRITTEN
 from fraud_filter.schema import Field, PaymentSchema, load_schema
 
 SCHEMA = load_schema(HOME / "app/payment.ddl")
-MORE = PaymentSchema((*SCHEMA.fields, Field("fee", "DECIMAL(38, 2)", False), Field("is_bad", "BOOLEAN", True)))
+MORE = PaymentSchema(
+    (
+        *(*SCHEMA.fields, Field("fee", "DECIMAL(38, 2)", False), Field("is_bad", "BOOLEAN", True)),
+        *(Field("tags", "ARRAY<STRING>", False), Field("counts", "MAP<STRING, INT>", False)),
+        Field("items", "ARRAY<STRUCT<kind: STRING, price: FLOAT>>", False),
+    )
+)
 TAKEN = (
     *("amount > 1", "AMOUNT > 1 AND `Merchant` = 'x'", "merchant = 'it''s'", r"merchant = 'it\'s'", "merchant = '(['"),
     *('merchant = "it\'s"', "`amount` > (1)", "true", "not (amount <=> 1)", "hour(created_at) < 5", "is_bad"),
@@ -85,6 +91,15 @@ REFUSALS = (
     ("contains(merchant, country)", "'contains' takes a text that stands in the rule"),
     ("replace(merchant, 'a', 'aa') = ''", "must not be longer than the one before"),
     ("substring(merchant) = ''", "'substring' takes STRING count count?, and here are 1 operands"),
+    # nested values
+    ("items.kind = 'a'", "there is no 'kind' in `items`: it is of type ARRAY<STRUCT<kind: STRING, price: FLOAT>>"),
+    ("items[0].kid = 'a'", "there is no 'kid' in `items`[(0)] (did you mean 'kind'?): kind, price"),
+    ("counts[0] = 1", "`counts` is MAP<STRING, INT>; an ARRAY takes a number, as [0], and a MAP a text, as ['a']"),
+    ("exists(tags, x -> x = merchant)", "'merchant' would be read again for each element; compare elements with"),
+    ("exists(items, x -> x > 1)", "a rule can't compare values of type STRUCT"),
+    ("tags = tags", "a rule can't compare values of type ARRAY"),
+    ("transform(tags, x -> x) IS NULL", "write array[0], or exists(array, x -> …)"),
+    ("tags[card_id] = 'x'", "'card_id' may not stand here"),
     # steps
     ("merchant LIKE '%a%b%'", "has several % before its end; write contains"),
     ("merchant RLIKE '.*a.*b'", "elsewhere than at its end, or once behind ^"),
@@ -104,6 +119,28 @@ def test_what_is_no_sentence_is_refused_with_its_place_and_what_to_write(when: s
     with pytest.raises(LanguageError) as refused:
         read_predicate(when, MORE)
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("when", "matches"),
+    [
+        ("exists(tags, tag -> tag = 'hot')", True), ("forall(tags, t -> length(t) > 2)", True),
+        ("tags[1] = 'cold'", True),
+        ("tags[2] IS NULL", True), ("counts['a'] + 1 = 3", True), ("counts['b'] > 0", None), ("size(items) = 2", True),
+        ("exists(items, i -> i.kind = 'x' AND i.Price < 1)", True), ("forall(items, i -> i.price < 1)", None),
+        ("array_contains(tags, 'hot')", True), ("exists(items, i -> amount > i.price)", True), ("size(fee) = -1", None),
+    ],
+)  # fmt: skip
+def test_nested_values(when: str, matches: bool | None) -> None:
+    row = {"amount": 1.0, "tags": ["hot", "cold"], "counts": [("a", 2)], "items": [{"kind": "x", "price": 0.5}, {}]}
+    fields = [row.get(field.name) for field in MORE.fields]
+    if "size(fee)" in when:
+        with pytest.raises(LanguageError, match="'size' takes an array, and this is a number"):
+            read_predicate(when, MORE)
+    else:
+        assert (
+            evaluator(read_predicate(when, MORE), {f.name: at for at, f in enumerate(MORE.fields)})(fields) is matches
+        )
 
 
 def test_brackets_and_conversions_stand_wherever_something_could_be_understood_in_two_ways() -> None:
@@ -151,14 +188,14 @@ def test_a_pattern_of_like() -> None:
 def test_each_word_has_a_meaning_and_one_verdict() -> None:
     words = FUNCTIONS.keys() | REWRITTEN.keys()
     assert not words & REFUSED.keys()
-    samples = {"STRING": "merchant", "literal": "'a'", "count": "1", "unit": "'DAY'", "number": "amount",
-    "DOUBLE": "amount",
-               "TIMESTAMP": "created_at", "DATE": "created_at", "alike": "amount"}  # fmt: skip
-    row = dict.fromkeys((field.name for field in SCHEMA.fields), "a") | {"amount": 1.5, "created_at": 1_000_000}
+    samples = {"STRING": "merchant", "literal": "'a'", "count": "1", "unit": "'DAY'", "TIMESTAMP": "created_at",
+               "DATE": "created_at", "nested": "tags"}  # fmt: skip
+    row = dict.fromkeys((field.name for field in MORE.fields), "a") | {"amount": 1.5, "created_at": 1_000_000}
     places = {name: at for at, name in enumerate(row)}
     for name, word in FUNCTIONS.items():
-        call = f"{name}({', '.join(samples[one.strip('*?')] for one in word.takes if one[-1] != '?')})"
-        assert evaluator(read_predicate(f"{call} IS NULL", SCHEMA), places)(list(row.values())) is False, call
+        operands = (samples.get(one.strip("*?"), "amount") for one in word.takes if one[-1] != "?")
+        call = f"{name}({', '.join(operands)}) IS NULL"
+        assert evaluator(read_predicate(call, MORE), places)(list(row.values())) is False, call
 
 
 def test_letters_have_one_other_case() -> None:
