@@ -18,14 +18,11 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, TypeAlias
 
-import pyarrow as pa
-
 from fraud_filter.oracle.times import date_days, taken_us, timestamp_us
+from fraud_filter.rules.language import WHOLE
 from fraud_filter.schema import DECIMAL_TEXT, Field
 from fraud_filter.text.ddl import Kind
 
-#: Bits of the whole-number types.
-WHOLE = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _DECIMAL_TEXT = re.compile(DECIMAL_TEXT)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LARGEST = float.fromhex("0x1.fffffffffffffp+1023")
@@ -45,32 +42,25 @@ class FieldReader:
 
     field: Field
     read: Read
-    arrow_type: Any
 
 
 def field_reader(field: Field, time_unit: str = "") -> FieldReader:
     """The reader of a field; `time_unit` is that of numbers for a TIMESTAMP ("s", "ms", "us"), "" for none."""
-    read, arrow_type = _reader(field.kind, time_unit)
-    return FieldReader(field, read, arrow_type)
+    return FieldReader(field, _reader(field.kind, time_unit))
 
 
-def _reader(kind: Kind, unit: str) -> tuple[Read, Any]:
-    parts = [(name, *_reader(part, unit)) for name, part in kind.parts]
+def _reader(kind: Kind, unit: str) -> Read:
+    parts = {name: _reader(part, unit) for name, part in kind.parts}
     if kind.name == "STRUCT":
-        fields = {name: read for name, read, _ in parts}
-        return partial(_struct, fields), pa.struct([(name, arrow) for name, _, arrow in parts])
-    if kind.name == "ARRAY":
-        return partial(_array, parts[0][1]), pa.list_(parts[0][2])
-    if kind.name == "MAP":
-        return partial(_map, parts[0][1]), pa.map_(pa.string(), parts[0][2])
+        return partial(_struct, parts)
+    if kind.name in ("ARRAY", "MAP"):
+        return partial(_array if kind.name == "ARRAY" else _map, parts[""])
     if kind.name == "DECIMAL":
-        # as wide as possible: DuckDB then multiplies without overflow, as Spark does by widening the type
-        return partial(_decimal, kind.precision, kind.scale), pa.decimal128(38, kind.scale)
+        return partial(_decimal, kind.precision, kind.scale)
     if kind.name in WHOLE:
-        bits = WHOLE[kind.name]
-        return partial(_whole, 2 ** (bits - 1)), pa.type_for_alias(f"int{bits}")
+        return partial(_whole, 2 ** (WHOLE[kind.name] - 1))
     if kind.name == "TIMESTAMP" and unit:
-        return partial(_time_or_number, _MICROS[unit]), pa.timestamp("us")
+        return partial(_time_or_number, _MICROS[unit])
     return _SCALARS[kind.name]
 
 
@@ -146,12 +136,12 @@ def _element(read: Read, value: Any) -> Any:
     return read(value)
 
 
-_SCALARS: dict[str, tuple[Read, Any]] = {
-    "STRING": (_string, pa.string()),
-    "BOOLEAN": (partial(_of, bool), pa.bool_()),
-    "FLOAT": (_float, pa.float64()),  # Spark compares a FLOAT with a number as DOUBLE
-    "DOUBLE": (_double, pa.float64()),
-    "TIMESTAMP": (partial(_time, timestamp_us), pa.timestamp("us")),
-    "TIMESTAMP_NTZ": (partial(_time, partial(timestamp_us, kind="TIMESTAMP_NTZ")), pa.timestamp("us")),
-    "DATE": (partial(_time, date_days), pa.date32()),
+_SCALARS: dict[str, Read] = {
+    "STRING": _string,
+    "BOOLEAN": partial(_of, bool),
+    "FLOAT": _float,
+    "DOUBLE": _double,
+    "TIMESTAMP": partial(_time, timestamp_us),
+    "TIMESTAMP_NTZ": partial(_time, partial(timestamp_us, kind="TIMESTAMP_NTZ")),
+    "DATE": partial(_time, date_days),
 }
