@@ -100,18 +100,22 @@ def test_a_key_on_two_partitions_is_judged_by_nobody(scene: Scene) -> None:
 
 
 def test_a_payment_that_cannot_be_judged_is_one_finding_and_the_others_are_audited(scene: Scene) -> None:
-    """By rules that a filter has kept, whose sum of two amounts does not fit into its column."""
-    huge, huger = scene.outputs.pay(*[_payment("c3", 9 * 10**37)] * 2)
-    schema = PaymentSchema((Field("card_id", "STRING", True), Field("amount", "DECIMAL(38, 0)", True)))
+    """By rules that a filter has kept, whose feature is of another type than it says."""
+    right, wrong = scene.outputs.pay(_payment("c3", 20), _payment("c3", 20)[:-1] + b', "note": "x"}')
+    schema = PaymentSchema(
+        (Field("card_id", "STRING", True), Field("amount", "DECIMAL(38, 0)", True), Field("note", "STRING", False))
+    )
     spent = Feature("spent_1h", 1, "card_id", 3_600_000, "sum", "amount", "DECIMAL(38, 0)", "DECIMAL(38, 0)")
-    kept = Ruling(schema, RuleSet(Path("kept"), (Rule("burst", 2, when="spent_1h > 12"),), (spent,)), 100, 65_536)
+    most = Feature("most_1h", 2, "card_id", 3_600_000, "max", "note", "INT")
+    rule = Rule("burst", 2, when="spent_1h > 12 OR most_1h > 1")
+    kept = Ruling(schema, RuleSet(Path("kept"), (rule,), (spent, most)), 100, 65_536)
     began = Began(kept.version, "", {0: 0, 1: 0}, 0.0)
-    scene.outputs.flag([huge, huger], ["burst"], changes={"spent_1h": 9 * 10**37})
+    scene.outputs.flag([right, wrong], ["burst"], changes={"spent_1h": 20})
     result = scene.audit(recorded=Recorded([], {}, {}, [began], {kept.version: kept}))
     assert not result.ok
     assert (result.payments, result.expected, result.unjudged) == (5, 2, 1)
     assert (result.lost, result.duplicated, result.unexpected) == (1, 0, 0)
     [found] = result.examples["unjudged"]
-    assert found == Finding(huger.partition, huger.offset, found.reason)
-    assert "precision" in found.reason
+    assert found == Finding(wrong.partition, wrong.offset, found.reason)
+    assert "'str' and 'int'" in found.reason
     assert [finding.offset for finding in result.examples["lost"]] == [scene.second.offset]
