@@ -67,7 +67,8 @@ PREFIX_BEGIN, PREFIX_BYTES = b"\0", 5
 #: A text with so many characters in a row of which a number may be made is no JSON for filter and audit: both then read
 #: all numbers alike.
 LONGEST_NUMBER = 500
-NUMBER_RUN = rf"[-+.0-9eE]{{{LONGEST_NUMBER}}}"
+_OF_NUMBERS = "[-+.0-9eE]"
+NUMBER_RUN = f"(?<!{_OF_NUMBERS}){_OF_NUMBERS}{{{LONGEST_NUMBER}}}"  # looked for from the beginning of each run alone
 #: Objects and arrays may lie so deep in one another, the record itself included.
 MOST_LEVELS = 100
 #: What a TIMESTAMP, TIMESTAMP_NTZ, DATE may look like, and a DECIMAL that is a text. A DECIMAL that is a number is

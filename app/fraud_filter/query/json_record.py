@@ -59,9 +59,15 @@ class JsonRecord:
 
     def flaw(self, value: Column, text: Column, payment: Column) -> Column:
         """Why a record can't be judged, as a reject reason: of its bytes, its text, and the payment that was read."""
-        types = [invoke.data_type(self._jvm, "BINARY"), invoke.data_type(self._jvm, "STRING"), self._payment]
-        inputs = list(zip((value, text, payment), types, strict=True))
-        return invoke.interpreted(inputs, types[1], self._flaw)
+        binary, string = (invoke.data_type(self._jvm, name) for name in ("BINARY", "STRING"))
+        inputs = [(value, binary), (text, string), (payment, self._payment)]
+
+        def flaw(value: Column, text: Column, payment: Column) -> Column:
+            fitting = (self._fitting(text), invoke.object_type(self._jvm, _STRING))
+            given = [fitting, (value, binary), (text, string), (payment, self._payment)]
+            return invoke.interpreted(given, string, self._flaw)
+
+        return invoke.interpreted(inputs, string, flaw)
 
     def _fields(self, tree: Column) -> Column:
         values = self._values
@@ -78,24 +84,29 @@ class JsonRecord:
         is_whole = reduce(lambda one, other: one & other, (*required.values(), *others), payment.isNotNull())
         return F.struct(payment.alias("payment"), is_whole.alias("is_whole"))
 
-    def _flaw(self, value: Column, text: Column, payment: Column) -> Column:
-        fitting = self._fitting(text)
-        first, only, tree = (self._tree(reader, fitting) for reader in (self._first, self._only, self._unique))
+    def _flaw(self, java_text: Column, value: Column, text: Column, payment: Column) -> Column:
+        first, only, tree = (self._tree(reader, java_text) for reader in (self._first, self._only, self._unique))
         is_object = F.coalesce(self._values.ask(first, "isObject", "BOOLEAN"), F.lit(False))
-        wrong = (
-            F.when(self._values.has(tree, field.name) & payment[field.name].isNull(), F.lit(field.name))
-            for field in self._schema.fields
-        )
-        missing = (F.when(payment[name].isNull(), F.lit(name)) for name in self._schema.required)
-        wrong_names, missing_names = F.concat_ws(",", *wrong), F.concat_ws(",", *missing)
+        inputs = [(tree, invoke.object_type(self._jvm, NODE)), (payment, self._payment)]
+        of_fields = invoke.interpreted(inputs, invoke.data_type(self._jvm, "STRING"), self._flaw_of_fields)
         return (
             F.when(value.isNotNull() & text.isNull(), F.lit(layout.REASON_NO_SCHEMA_ID))
             .when(value.isNull() | text.rlike(_BLANK), F.lit(layout.REASON_EMPTY))
             .when(~is_object, F.lit(layout.REASON_MALFORMED))
             .when(only.isNull(), F.lit(layout.REASON_TRAILING))
             .when(tree.isNull(), F.concat(F.lit(layout.REASON_DUPLICATE), _repeated_name(text)))
-            .when(wrong_names != "", F.concat(F.lit(f"{layout.REASON_WRONG_TYPE}: "), wrong_names))
-            .otherwise(F.concat(F.lit(f"{layout.REASON_MISSING}: "), missing_names))
+            .otherwise(of_fields)
+        )
+
+    def _flaw_of_fields(self, tree: Column, payment: Column) -> Column:
+        wrong = (
+            F.when(payment[field.name].isNull() & self._values.has(tree, field.name), F.lit(field.name))
+            for field in self._schema.fields
+        )
+        missing = (F.when(payment[name].isNull(), F.lit(name)) for name in self._schema.required)
+        wrong_names = F.concat_ws(",", *wrong)
+        return F.when(wrong_names != "", F.concat(F.lit(f"{layout.REASON_WRONG_TYPE}: "), wrong_names)).otherwise(
+            F.concat(F.lit(f"{layout.REASON_MISSING}: "), F.concat_ws(",", *missing))
         )
 
     def _tree(self, reader: Any, java_text: Column) -> Column:
