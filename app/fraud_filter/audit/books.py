@@ -57,17 +57,19 @@ _JUDGE = f"""CREATE OR REPLACE TABLE judged AS SELECT
     FROM (FROM seen WHERE slice = $slice) AS seen FULL OUTER JOIN (FROM due WHERE slice = $slice) AS due
     USING (part, place, version)
     WHERE seen.kind IS NOT NULL OR due.kind IN ({FLAGGED}, {REJECTED})"""  # noqa: S608
-_UNEXPECTED = """FROM judged WHERE verdict IN ('uncalled for', 'another time', 'different')
-    ORDER BY part, place, kind"""
-_LOST = f"""SELECT DISTINCT part, place, due_kind AS kind, due_told AS told
-    FROM judged ANTI JOIN (
+#: The findings that follow: wrong decisions, those that no right one of any rules stands in for, and copies.
+_FOUND = f"""
+    SELECT 'unexpected' AS finding, * FROM judged WHERE verdict IN ('uncalled for', 'another time', 'different')
+    UNION ALL BY NAME
+    SELECT DISTINCT 'lost' AS finding, part, place, due_kind AS kind, due_told AS told FROM judged ANTI JOIN (
         SELECT part, place, unnest(if(verdict = 'for whatever', [{FLAGGED}, {REJECTED}], [kind])) AS due_kind
         FROM judged WHERE verdict IN ('for whatever', 'different', 'right')
     ) AS made USING (part, place, due_kind)
-    WHERE is_due AND verdict IN ('missing', 'uncalled for', 'another time') AND due_kind IN ({FLAGGED}, {REJECTED})
-    ORDER BY part, place"""  # noqa: S608
-_REPEATED = """SELECT part, place, kind, count(*) - 1 AS copies FROM judged WHERE verdict IN ('different', 'right')
-    GROUP BY part, place, kind HAVING count(*) > 1 ORDER BY part, place, kind"""
+    WHERE is_due AND due_kind IN ({FLAGGED}, {REJECTED}) AND verdict IN ('missing', 'uncalled for', 'another time')
+    UNION ALL BY NAME
+    SELECT 'duplicated' AS finding, part, place, kind FROM judged WHERE verdict IN ('different', 'right')
+    QUALIFY row_number() OVER (PARTITION BY part, place, kind) > 1
+    ORDER BY finding, part, place, kind"""  # noqa: S608
 _COUNTS = f"""SELECT count(*) FILTER (kind = {FLAGGED}) AS written,
     count(*) FILTER (kind = {FLAGGED} AND verdict IN ('different', 'right') AND content IS DISTINCT FROM ''::BLOB)
         AS compared,
@@ -213,18 +215,12 @@ class Books:
         self._due.flush()
         for number in range(self._slices):
             self._database.execute(_JUDGE, {"slice": number})
-            for one in self._ask(_UNEXPECTED):
+            for one in self._ask(_FOUND):
                 names = self._differences(one)
                 self._sums["differing"] += one["kind"] == FLAGGED and not self._results.isdisjoint(names)
-                self.find("unexpected", one["part"], one["place"], _reason(one, names))
-            for one in self._ask(_LOST):
-                self._sums["undecided"] += one["place"] > self._last.get(one["part"], -1)
-                verb = "flagged by" if one["kind"] == FLAGGED else "rejected as"
-                self.find("lost", one["part"], one["place"], f"should be {verb} {_shown(one['kind'], one['told'])}")
-            for one in self._ask(_REPEATED):
-                for _ in range(one["copies"]):
-                    verb = "flagged" if one["kind"] == FLAGGED else "rejected"
-                    self.find("duplicated", one["part"], one["place"], f"{verb} again")
+                is_new = one["place"] > self._last.get(one["part"], -1)
+                self._sums["undecided"] += one["finding"] == "lost" and is_new
+                self.find(one["finding"], one["part"], one["place"], _reason(one, names))
             for one in self._ask(_COUNTS):
                 self._sums.update(one)
             self._reasons.update({one["reason"]: one["payments"] for one in self._ask(_REASONS)})
@@ -260,8 +256,13 @@ class Books:
 
 
 def _reason(one: Mapping[str, Any], names: Sequence[str]) -> str:
-    """What is wrong with a decision that was written; `names` are the parts of its content that differ."""
-    is_flagged, told = one["kind"] == FLAGGED, _shown(one["kind"], one["told"])
+    """What is wrong with a decision; `names` are the parts of its content that differ."""
+    is_flagged = one["kind"] == FLAGGED
+    verb, told = ("flagged", _rules(one["told"])) if is_flagged else ("rejected", one["told"])
+    if one["finding"] == "duplicated":
+        return f"{verb} again"
+    if one["finding"] == "lost":
+        return f"should be {verb} {'by' if is_flagged else 'as'} {told}"
     if one["verdict"] == "uncalled for":
         wrong = {None: "no record has this offset", PASSED: "it matches no rule", REJECTED: "it is not valid"}
         is_valid = not is_flagged and one["due_kind"] is not None
@@ -272,7 +273,7 @@ def _reason(one: Mapping[str, Any], names: Sequence[str]) -> str:
     if one["content"] == b"":
         return "flagged with a value that is not a record with rules"
     if is_flagged and one["told"] != one["due_told"]:
-        return f"flagged by {told} instead of {_shown(FLAGGED, one['due_told'])}"
+        return f"flagged by {told} instead of {_rules(one['due_told'])}"
     return f"written with another {', '.join(names)} than the record's"
 
 
@@ -281,9 +282,8 @@ def _written(rules: tuple[str, ...]) -> str:
     return json.dumps(rules)
 
 
-def _shown(kind: int, told: str) -> str:
-    """The rules of a flagged record, or the reason of a rejected one."""
-    return ", ".join(json.loads(told)) or "no rule" if kind == FLAGGED else told
+def _rules(written: str | None) -> str:
+    return ", ".join(json.loads(written or "[]")) or "no rule"
 
 
 def _hashes(values: Sequence[Any]) -> bytes:

@@ -88,10 +88,7 @@ def find_gaps(
 ) -> tuple[Gap, ...]:
     """The gaps that lie in the audited range, or end where it starts.
 
-    Args:
-        low: the first retained offset, by partition.
-        start: the first audited offset, by partition.
-        end: the offset after the last one, by partition.
+    All by partition: `low` is the first retained offset, `start` the first audited one, `end` the one after the last.
     """
     now = [Gap(number, at, low[number]) for number, at in recorded.committed.items() if at < low.get(number, at)]
     merged: list[Gap] = []
@@ -109,10 +106,7 @@ def find_gaps(
 def find_missing(start: Mapping[int, int], end: Mapping[int, int], first: Mapping[int, int]) -> tuple[Gap, ...]:
     """What was asked for and is no longer retained.
 
-    Args:
-        start: the first offset that was asked for, by partition; without one that is the first retained.
-        end: the offset after the last one that was asked for, by partition; without one that is where it ends.
-        first: the first offset that was audited, by partition.
+    All by partition: `start` and `end` are the offsets that were asked for, if any, `first` is the first audited one.
     """
     wanted = {number: start.get(number, 0 if at == end.get(number) else at) for number, at in first.items()}
     return tuple(Gap(number, wanted[number], at) for number, at in sorted(first.items()) if wanted[number] < at)

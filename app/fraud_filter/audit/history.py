@@ -56,22 +56,15 @@ def find_history(
     untold: dict[int, int] = {}
     for number, at in first.items():
         low = bounds[number][0]
-        reaches = _offset_before(settings, number, at, last[number], longest_ms) if at > low else at
+        reaches = at
+        if at > low and (time_ms := first_time_ms(settings, number, at, last[number])) is not None:
+            reaches = first_since(settings, [number], max(time_ms - longest_ms, 0)).get(number, at)
         start[number] = min(max(reaches, begin.get(number, 0), low), at)
         is_cut = start[number] == low > begin.get(number, 0)
         oldest = first_time_ms(settings, number, low, last[number]) if is_cut else None
         if oldest is not None:
             untold[number] = oldest + longest_ms
     return History(start, oracle.key_at, untold, _scattered(settings, oracle, start, last))
-
-
-def _offset_before(settings: Settings, partition: int, at: int, end: int, longest_ms: int) -> int:
-    """The first offset whose payment lies in a window of the payment at `at`."""
-    time_ms = first_time_ms(settings, partition, at, end)
-    if time_ms is None:
-        return at
-    found = first_since(settings, [partition], max(time_ms - longest_ms, 0))
-    return min(found.get(partition, at), at)
 
 
 def _scattered(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import pairwise, zip_longest
 
 from fraud_filter.audit.gaps import Recorded
@@ -42,7 +43,8 @@ class Rulings:
         self._began = recorded.versions if recorded else []
         self._steps: dict[int, tuple[list[int], list[int]]] = {}
         self._oracles: dict[object, Oracle] = {}
-        self._judges: dict[int, Judge] = {}
+        #: The one that decides by the rules of a number.
+        self.judge = lru_cache(_READY)(self._sharing)
         #: Payments that were decided by other rules than those of their offset, as at the end of the former's time.
         self._also: dict[tuple[int, int], set[int]] = {}
         #: Decisions by the version in their header, and those by versions that are not known here.
@@ -96,13 +98,8 @@ class Rulings:
         wanted = {id(oracle): oracle for oracle in map(self.oracle, numbers)}
         return list((wanted | {id(one): one for one in self._oracles.values() if one.remembers}).values())
 
-    def judge(self, number: int) -> Judge:
-        """The one that decides by these rules."""
-        judge = self._judges.pop(number, None) or self.oracle(number).sharing(self.all[number].rules)
-        self._judges[number] = judge
-        if len(self._judges) > _READY:
-            del self._judges[next(iter(self._judges))]
-        return judge
+    def _sharing(self, number: int) -> Judge:
+        return self.oracle(number).sharing(self.all[number].rules)
 
     def see(self, source: Source) -> int | None:
         """The rules that a decision is to be judged by; None: those of its header were replaced before it could be."""

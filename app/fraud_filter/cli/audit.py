@@ -80,7 +80,7 @@ def command(
     bytes a record where half of them are flagged.
     """
     from fraud_filter.audit.gaps import read_recorded
-    from fraud_filter.audit.report import print_audit
+    from fraud_filter.audit.result import print_audit
     from fraud_filter.audit.run import audit
 
     first, last = _offsets("--from", start), _offsets("--to", end)

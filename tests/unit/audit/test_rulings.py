@@ -27,8 +27,10 @@ def ruling(above: int, schema: PaymentSchema = SCHEMA) -> Ruling:
 GIVEN, FIRST, SECOND, THIRD = (ruling(above) for above in (10, 20, 30, 40))
 
 
-def recorded(*began: tuple[Ruling, dict[int, int]]) -> Recorded:
-    versions = [Began(one.version, "t", begin, 0.0) for one, begin in began]
+def recorded(*began: tuple[Ruling, dict[int, int]], ends: tuple[dict[int, int] | None, ...] = ()) -> Recorded:
+    """Rules that began one after the other, and the ends of the partitions then."""
+    all_ends = ends or (None,) * len(began)
+    versions = [Began(one.version, "t", begin, 0.0, end) for (one, begin), end in zip(began, all_ends, strict=True)]
     return Recorded([], {}, {}, versions, {one.version: one for one, _ in began})
 
 
@@ -41,14 +43,11 @@ def at(rulings: Rulings, *offsets: int, partition: int = 0) -> list[Ruling]:
 
 
 def test_undecided_payments_are_due_by_what_began_last_before_them() -> None:
-    began = [(FIRST, {0: 10}), (SECOND, {0: 20, 1: 5}), (FIRST, {0: 25, 1: 5})]
-    rulings = Rulings(GIVEN, recorded(*began))
+    rulings = Rulings(GIVEN, recorded((FIRST, {0: 10}), (SECOND, {0: 20, 1: 5}), (FIRST, {0: 25, 1: 5})))
     assert at(rulings, 9, 10, 19, 20, 24, 25, 99) == [GIVEN, FIRST, FIRST, SECOND, SECOND, FIRST, FIRST]
     # A partition that was not there when the first began; the second committed nothing of it.
     assert at(rulings, 0, 4, 5, partition=1) == [FIRST, FIRST, FIRST]
-
-
-def test_one_that_committed_nothing_has_decided_nothing_for_good() -> None:
+    # One that committed nothing has decided nothing for good.
     rulings = Rulings(GIVEN, recorded((FIRST, {0: 0}), (SECOND, {0: 20}), (THIRD, {0: 15})))
     assert at(rulings, 14, 15, 20) == [FIRST, THIRD, THIRD]
 
@@ -70,9 +69,8 @@ def test_a_decision_is_judged_by_its_header_where_that_version_read_the_payment(
     assert judges(25, "0123456789ab") is SECOND
     assert rulings.unknown == 1
     assert rulings.counted[FIRST.version] == 2
-    assert [[rulings.all[number] for number in numbers] for numbers in rulings.of([Place(0, 25, 0)])] == [
-        [SECOND, FIRST]
-    ]
+    [(due, also)] = rulings.of([Place(0, 25, 0)])
+    assert (rulings.all[due], rulings.all[also]) == (SECOND, FIRST)
 
 
 def test_without_a_checkpoint_the_given_rules_judge_all() -> None:
@@ -97,61 +95,46 @@ def test_as_many_rules_as_there_were_are_judged_by_with_few_at_a_time() -> None:
     for number, one in enumerate(rulings.all[1:], start=1):
         (decision,) = rulings.judge(number).judge(rulings.oracle(number).read([payment]))
         assert bool(decision.rules) == ("amount > 5" in str(one.rules.rules[0].when) or number <= 6)
-    assert len(rulings._judges) == _READY
+    assert rulings.judge.cache_info().currsize == _READY
 
 
-@pytest.mark.parametrize("is_flagged_by_new", [True, False])
-def test_what_two_versions_decided_is_right_by_both_and_lost_by_neither(is_flagged_by_new: bool) -> None:
+@pytest.mark.parametrize(
+    ("by_old", "by_new", "written_by_new", "faults"),
+    [
+        (["large"], [], False, (0, 0, 0)),
+        (["large"], ["huge"], True, (0, 1, 0)),
+        (["large"], ["huge"], False, (0, 0, 0)),
+        ([], ["large"], False, (1, 0, 1)),
+    ],
+)
+def test_what_two_versions_decided_is_right_by_both_and_lost_by_neither(
+    by_old: list[str], by_new: list[str], written_by_new: bool, faults: tuple[int, int, int]
+) -> None:
     with bounded_database() as database:
         books = Books(database, [SCHEMA, SCHEMA], {0: 0}, {0: 2}, 9)
-        fields = ("p", 5.0)
-        old, new = Decision(None, ("large",), fields), Decision(None, ("huge",) if is_flagged_by_new else (), fields)
-        books.see_flagged(source(0), b"k", fields, old.rules, 0)
-        if is_flagged_by_new:
-            books.see_flagged(source(0), b"k", fields, new.rules, 1)
-        books.expect(Place(0, 0, 0), b"k", b"{}", new, 1)
-        books.expect(Place(0, 0, 0), b"k", b"{}", old, 0, is_due=False)
+        books.see_flagged(source(0), b"k", ("p", 5.0), ("large",), 0)
+        if written_by_new:
+            books.see_flagged(source(0), b"k", ("p", 5.0), tuple(by_new), 1)
+        books.expect(Place(0, 0, 0), b"k", b"{}", Decision(None, tuple(by_new), ("p", 5.0)), 1)
+        books.expect(Place(0, 0, 0), b"k", b"{}", Decision(None, tuple(by_old), ("p", 5.0)), 0, is_due=False)
         found = books.compare()
-    assert (found["lost"], found["unexpected"], found["duplicated"]) == (0, 0, int(is_flagged_by_new))
-
-
-def test_what_its_own_version_would_not_decide_is_unexpected() -> None:
-    with bounded_database() as database:
-        books = Books(database, [SCHEMA, SCHEMA], {0: 0}, {0: 2}, 9)
-        fields = ("p", 5.0)
-        books.see_flagged(source(0), b"k", fields, ("large",), 0)
-        books.expect(Place(0, 0, 0), b"k", b"{}", Decision(None, ("large",), fields), 1)
-        books.expect(Place(0, 0, 0), b"k", b"{}", Decision(None, (), fields), 0, is_due=False)
-        found = books.compare()
-    assert (found["lost"], found["unexpected"]) == (1, 1)
-    assert found["examples"]["unexpected"][0].reason == "flagged by large, but it matches no rule"
-
-
-def ended(*began: tuple[Ruling, dict[int, int], dict[int, int] | None]) -> Recorded:
-    """As `recorded`, with the ends of the partitions when each version began."""
-    versions = [Began(one.version, "t", begin, 0.0, ends) for one, begin, ends in began]
-    return Recorded([], {}, {}, versions, {one.version: one for one, *_ in began})
+    assert (found["lost"], found["duplicated"], found["unexpected"]) == faults
 
 
 def test_a_version_that_was_replaced_decides_nothing_that_came_later() -> None:
-    rulings = Rulings(GIVEN, ended((FIRST, {0: 0}, {0: 5}), (SECOND, {0: 20}, {0: 30})))
-    assert [rulings.see(source(offset, FIRST.version)) is None for offset in (19, 20, 29, 30, 7000)] == [
-        False, False, False, True, True,
-    ]  # fmt: skip
+    rulings = Rulings(GIVEN, recorded((FIRST, {0: 0}), (SECOND, {0: 20}), ends=({0: 5}, {0: 30})))
+    is_over = [rulings.see(source(offset, FIRST.version)) is None for offset in (19, 20, 29, 30, 7000)]
+    assert is_over == [False, False, False, True, True]
     assert rulings.see(source(0, FIRST.version, partition=1)) is None  # the partition was added later
     assert rulings.see(source(7000, SECOND.version)) is not None
     assert len(rulings.of([Place(0, 7000, 0)])[0]) == 1  # it is not taken for a right one either
 
 
 def test_a_version_that_came_back_decides_again() -> None:
-    back = ended((FIRST, {0: 0}, {0: 5}), (SECOND, {0: 20}, {0: 30}), (FIRST, {0: 50}, {0: 60}))
-    rulings = Rulings(GIVEN, back)
-    assert rulings.see(source(40, FIRST.version)) is None
-    assert rulings.see(source(50, FIRST.version)) is not None
-    assert rulings.see(source(59, SECOND.version)) is not None
-    assert rulings.see(source(60, SECOND.version)) is None
-
-
-def test_where_a_former_filter_noted_no_ends_its_version_has_none() -> None:
-    rulings = Rulings(GIVEN, ended((FIRST, {0: 0}, None), (SECOND, {0: 20}, None)))
-    assert rulings.see(source(7000, FIRST.version)) is not None
+    began = (FIRST, {0: 0}), (SECOND, {0: 20}), (FIRST, {0: 50})
+    rulings = Rulings(GIVEN, recorded(*began, ends=({0: 5}, {0: 30}, {0: 60})))
+    asked = (40, FIRST), (50, FIRST), (59, SECOND), (60, SECOND)
+    is_over = [rulings.see(source(offset, one.version)) is None for offset, one in asked]
+    assert is_over == [True, False, False, True]
+    without_ends = Rulings(GIVEN, recorded(*began))  # as a former filter noted them
+    assert without_ends.see(source(40, FIRST.version)) is not None

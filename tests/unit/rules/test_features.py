@@ -194,3 +194,12 @@ def test_a_file_of_another_form_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "rules.yml").write_text(text)
     with pytest.raises(UsageError, match="`features:`"):
         load_rules(tmp_path / "rules.yml", SCHEMA)
+
+
+def test_the_shipped_rules_with_velocity_hold_the_shipped_rules() -> None:
+    alone, with_velocity = (load_rules(HOME / f"app/{name}.yml", SCHEMA) for name in ("rules", "rules-velocity"))
+    shared = with_velocity.without_features().rules
+    assert [(r.name, r.when, r.column, r.ids) for r in shared] == [
+        (r.name, r.when, r.column, r.ids) for r in alone.rules
+    ]
+    assert len(with_velocity.rules) > len(shared)

@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.table import Table
 
-from fraud_filter.audit.report import print_audit
-from fraud_filter.audit.result import AuditResult, Finding
+from fraud_filter.audit.result import AuditResult, Finding, print_audit
 from fraud_filter.cli.run import command as run_command
 from fraud_filter.config import load
 from fraud_filter.home import HOME
