@@ -64,8 +64,8 @@ def _fill(address: str, count: int, topic: str, flagged: str) -> None:
     producer.flush()
 
 
-def _audit(address: str, topic: str, flagged: str, rejected: str) -> tuple[float, float, dict[str, Any]]:
-    """Peak memory in MiB, seconds, and the result."""
+def _audit(address: str, topic: str, flagged: str, rejected: str) -> tuple[str, dict[str, Any]]:
+    """What it took, and the result."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "audit.json"
         argv = [
@@ -78,7 +78,8 @@ def _audit(address: str, topic: str, flagged: str, rejected: str) -> tuple[float
         if os.waitstatus_to_exitcode(status):
             sys.exit(f"the audit ended with {os.waitstatus_to_exitcode(status)}")
         result: dict[str, Any] = json.loads(file.read_text())
-        return usage.ru_maxrss / 1024, time.monotonic() - began, result
+        took = f"{time.monotonic() - began:.0f} s, {usage.ru_utime + usage.ru_stime:.0f} s of CPU"
+        return f"peak {usage.ru_maxrss / 1024:.0f} MiB, {took}", result
 
 
 def main() -> None:
@@ -97,9 +98,9 @@ def main() -> None:
                 began = time.monotonic()
                 _fill(broker.address, count, topic, flagged)
                 print(f"{count:,} payments made in {time.monotonic() - began:.0f} s", flush=True)  # noqa: T201
-                mib, seconds, result = _audit(broker.address, topic, flagged, rejected)
+                took, result = _audit(broker.address, topic, flagged, rejected)
                 found = {name: result[name] for name in ("payments", "expected", "duplicated", "lost", "unexpected")}
-                print(f"{count:,} payments: peak {mib:.0f} MiB, {seconds:.0f} s, {found}", flush=True)  # noqa: T201
+                print(f"{count:,} payments: {took}, {found}", flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -133,10 +133,9 @@ class Books:
         for table in ("seen", "due"):
             database.execute(f"CREATE TABLE {table} {_TABLE}")
         self._seen, self._due = map(database.appender, ("seen", "due"))
-        self._expected: Counter[int] = Counter()
-        self._sums: Counter[str] = Counter()
+        #: By what should become of payments, by kind of finding, and by name of a figure.
+        self._counts: Counter[int | str] = Counter()
         self._reasons: Counter[str] = Counter()
-        self._found: Counter[str] = Counter()
         self._examples: dict[str, list[Finding]] = {kind: [] for kind in _FINDINGS}
 
     def covers(self, source: Source) -> bool:
@@ -157,7 +156,7 @@ class Books:
 
     def see_outdated(self, source: Source, *, is_rejected: bool) -> None:
         """Notes a decision by rules that were replaced before the payment came; it stands in for no other decision."""
-        self._sums["written"] += not is_rejected
+        self._counts["written"] += not is_rejected
         verb = "rejected" if is_rejected else "flagged"
         reason = f"{verb} by the rules of version {source.version}, which were replaced before it came"
         self.find("unexpected", source.partition, source.offset, reason)
@@ -198,14 +197,14 @@ class Books:
             kind = UNTOLD
         elif decision.rules:
             kind, told, content = FLAGGED, _written(decision.rules), _hashes((key, *decision.fields))
-        self._expected[kind] += is_due
-        self._sums["truncated"] += is_due and bool(decision.truncated)
+        self._counts[kind] += is_due
+        self._counts["truncated"] += is_due and bool(decision.truncated)
         slice_ = (place.offset + self._shift[place.partition]) // _SLICE
         self._due.append_row(slice_, *place[:2], version, kind, place.timestamp_ms, told, content, is_due)
 
     def find(self, kind: str, partition: int, offset: int, reason: str) -> None:
         """Notes a finding."""
-        self._found[kind] += 1
+        self._counts[kind] += 1
         if len(self._examples[kind]) < self._limit:
             self._examples[kind].append(Finding(partition, offset, reason))
 
@@ -217,20 +216,19 @@ class Books:
             self._database.execute(_JUDGE, {"slice": number})
             for one in self._ask(_FOUND):
                 names = self._differences(one)
-                self._sums["differing"] += one["kind"] == FLAGGED and not self._results.isdisjoint(names)
+                self._counts["differing"] += one["kind"] == FLAGGED and not self._results.isdisjoint(names)
                 is_new = one["place"] > self._last.get(one["part"], -1)
-                self._sums["undecided"] += one["finding"] == "lost" and is_new
+                self._counts["undecided"] += one["finding"] == "lost" and is_new
                 self.find(one["finding"], one["part"], one["place"], _reason(one, names))
             for one in self._ask(_COUNTS):
-                self._sums.update(one)
+                self._counts.update(one)
             self._reasons.update({one["reason"]: one["payments"] for one in self._ask(_REASONS)})
-        sums = self._sums
-        features = FeatureCounts(sums["compared"], sums["differing"], self._expected[UNTOLD], sums["truncated"])
+        counts = self._counts
+        features = FeatureCounts(counts["compared"], counts["differing"], counts[UNTOLD], counts["truncated"])
         return {
-            **{kind: self._found[kind] for kind in _FINDINGS},
-            **{name: sums[name] for name in ("written", "rejected", "undecided")},
-            "expected": self._expected[FLAGGED],
-            "rejected_expected": self._expected[REJECTED],
+            **{name: counts[name] for name in (*_FINDINGS, "written", "rejected", "undecided")},
+            "expected": counts[FLAGGED],
+            "rejected_expected": counts[REJECTED],
             "reject_reasons": dict(sorted(self._reasons.items())),
             "features": features if self._results else None,
             "examples": {kind: tuple(found) for kind, found in self._examples.items()},
