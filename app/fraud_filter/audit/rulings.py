@@ -9,21 +9,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import cache
 from itertools import pairwise, zip_longest
 
 from fraud_filter.audit.gaps import Recorded
 from fraud_filter.model.saved import SavedModel
-from fraud_filter.oracle import Judge, Oracle, Place
+from fraud_filter.oracle import Decision, Judge, Oracle, Place
+from fraud_filter.query.record_size import why_unread
 from fraud_filter.query.source_headers import Source
 from fraud_filter.rules.features import Feature
 from fraud_filter.rules.ruleset import RuleSet
 from fraud_filter.rules.version import Ruling
 from fraud_filter.schema import SCORE, PaymentSchema
-
-#: Sets of rules that are ready to judge at a time: each is a database of its own.
-_READY = 16
 
 
 class Rulings:
@@ -43,8 +41,8 @@ class Rulings:
         self._began = recorded.versions if recorded else []
         self._steps: dict[int, tuple[list[int], list[int]]] = {}
         self._oracles: dict[object, Oracle] = {}
-        #: The one that decides by the rules of a number.
-        self.judge = lru_cache(_READY)(self._sharing)
+        #: By the number of rules: what reads for them, the same one where predicates alone differ, and what decides.
+        self.oracle, self.judge = cache(self._oracle), cache(self._judge)
         #: Payments that were decided by other rules than those of their offset, as at the end of the former's time.
         self._also: dict[tuple[int, int], set[int]] = {}
         #: Decisions by the version in their header, and those by versions that are not known here.
@@ -72,8 +70,7 @@ class Rulings:
         """One that computes features; None where no rules have any."""
         return next((self.oracle(number) for number, ruling in enumerate(self.all) if ruling.rules.features), None)
 
-    def oracle(self, number: int) -> Oracle:
-        """The one that reads for these rules: the same one for all rules that differ in their predicates alone."""
+    def _oracle(self, number: int) -> Oracle:
         ruling = self.all[number]
         features = tuple(tuple(one.to_document()) for one in ruling.rules.features)
         kind = ruling.schema, features, ruling.velocity_payments, ruling.rules.model_version
@@ -82,6 +79,9 @@ class Rulings:
                 ruling.schema, ruling.rules, ruling.velocity_payments, self._model_of(ruling.rules), self._empty_at()
             )
         return self._oracles[kind]
+
+    def _judge(self, number: int) -> Judge:
+        return self.oracle(number).sharing(self.all[number].rules)
 
     def _empty_at(self) -> dict[int, list[int]]:
         """Where the features' state began empty, by partition: after rules that have none."""
@@ -92,14 +92,6 @@ class Rulings:
                 for partition, offset in one.begin.items():
                     found.setdefault(partition, []).append(offset)
         return found
-
-    def readers(self, numbers: Iterable[int]) -> list[Oracle]:
-        """The oracles of these rules, and all that remember what they read."""
-        wanted = {id(oracle): oracle for oracle in map(self.oracle, numbers)}
-        return list((wanted | {id(one): one for one in self._oracles.values() if one.remembers}).values())
-
-    def _sharing(self, number: int) -> Judge:
-        return self.oracle(number).sharing(self.all[number].rules)
 
     def see(self, source: Source) -> int | None:
         """The rules that a decision is to be judged by; None: those of its header were replaced before it could be."""
@@ -116,13 +108,23 @@ class Rulings:
         self._also.setdefault((source.partition, source.offset), set()).add(number)
         return number
 
-    def of(self, places: Sequence[Place]) -> list[tuple[int, ...]]:
-        """For each payment the rules that had to decide it, then others that did."""
-        also = self._also
-        return [
-            (self._due(place.partition, place.offset), *sorted(also.get((place.partition, place.offset), ())))
-            for place in places
-        ]
+    def of(self, place: Place) -> tuple[int, ...]:
+        """The rules that had to decide a payment, then others that did."""
+        return self._due(place.partition, place.offset), *sorted(self._also.get(place[:2], ()))
+
+    def decide(self, place: Place, key: bytes | None, value: bytes | None) -> dict[int, Decision]:
+        """By these rules the decisions on a payment. The payments of a partition come in their order, without a gap."""
+        unread = {
+            number: why_unread(key, value, place.timestamp_ms, self.all[number].max_record_bytes)
+            for number in self.of(place)
+        }
+        shown = None if all(unread.values()) else value
+        oracles = set(map(self.oracle, unread)).union(one for one in self._oracles.values() if one.remembers)
+        reads = {oracle: oracle.read(shown, place) for oracle in oracles}
+        return {
+            number: Decision(reason, (), ()) if reason else self.judge(number).judge(reads[self.oracle(number)])
+            for number, reason in unread.items()
+        }
 
     def forget(self, partitions: Iterable[int]) -> None:
         """Lets go of what oracles remember of partitions of which no more payments come."""

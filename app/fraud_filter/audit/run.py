@@ -22,15 +22,14 @@ from fraud_filter.errors import UsageError
 from fraud_filter.kafka.offsets import find_bounds, find_partitions, open_consumer, read_records
 from fraud_filter.kafka.topic_id import find_input, open_admin
 from fraud_filter.model.read import read_model, reread_model
-from fraud_filter.oracle import Decision, Oracle, Place, Read
-from fraud_filter.query.record_size import why_unread
+from fraud_filter.oracle import Oracle, Place
 from fraud_filter.query.source_headers import read_source
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.rules.version import ruling_of
 from fraud_filter.schema import REASON_RECORD_TIME, REASON_TOO_LARGE, input_schema
 
-#: Records of which the filter reads and writes neither key nor value.
-_UNREAD: dict[str | None, Read] = {reason: Read(reason, ()) for reason in (REASON_TOO_LARGE, REASON_RECORD_TIME)}
+#: Why the filter reads and writes neither key nor value of a record.
+_UNREAD = (REASON_TOO_LARGE, REASON_RECORD_TIME)
 
 
 def audit(
@@ -159,8 +158,8 @@ class _Reader:
             first |= start
             self._books.begin_at(start)
             earlier = {number: min(history.start[number], at) for number, at in start.items()}
-            for batch in read_records(self._settings, topic, earlier, end):
-                payments += self._expect(batch, start, history, detection)
+            for message in chain.from_iterable(read_records(self._settings, topic, earlier, end)):
+                payments += self._expect(message, start, history, detection)
             self._rulings.forget(end)
         return payments
 
@@ -174,52 +173,22 @@ class _Reader:
             retained = {number: min(max(start[number], low[number]), end[number]) for number in group}
             yield retained, {number: end[number] for number in group}
 
-    def _expect(self, batch: list[Any], first: Mapping[int, int], history: History, detection: Detection | None) -> int:
-        """Returns how many of the records are audited: the others come before `first`, for their keys alone."""
-        places = [Place(message.partition(), message.offset(), message.timestamp()[1]) for message in batch]
-        judged_by = self._rulings.of(places)
-        decisions = self._decide(batch, places, judged_by)
-        audited = 0
-        for at, (place, message, numbers) in enumerate(zip(places, batch, judged_by, strict=True)):
-            if place.offset < first[place.partition]:
-                continue
-            audited += 1
-            found = [decisions[number][at] for number in numbers]
-            failed = next((one for one in found if one.failure), None)  # by one of the rules: it counts once
-            due = failed or found[0]
-            is_valid = due.reason is None and not failed
-            can_tell = not is_valid or history.can_tell(place.partition, place.timestamp_ms, due)
-            for number, own in zip(numbers, found, strict=True):
-                key, value = (None, None) if own.reason in _UNREAD else (message.key(), message.value())
-                is_due = number == numbers[0]
-                self._books.expect(place, key, value, failed or own, number, is_due=is_due, can_tell=can_tell)
-            if detection and is_valid and can_tell:
-                detection.see(message.headers(), due.rules)
-        return audited
-
-    def _decide(
-        self, batch: list[Any], places: list[Place], judged_by: list[tuple[int, ...]]
-    ) -> dict[int, dict[int, Decision]]:
-        """By the number of the rules the decisions on those records of the batch that they judge, by their place."""
-        of: dict[int, list[int]] = {}
-        for at, numbers in enumerate(judged_by):
-            for number in numbers:
-                of.setdefault(number, []).append(at)
-        limits = [max(self._rulings.all[number].max_record_bytes for number in numbers) for numbers in judged_by]
-        values = [
-            None if _unread(message, limit) else message.value() for message, limit in zip(batch, limits, strict=True)
-        ]
-        reads = {id(oracle): oracle.read(values, places) for oracle in self._rulings.readers(of)}
-        decisions: dict[int, dict[int, Decision]] = {}
-        for number, own in of.items():
-            limit, read = self._rulings.all[number].max_record_bytes, reads[id(self._rulings.oracle(number))]
-            judged = self._rulings.judge(number).judge([_unread(batch[at], limit) or read[at] for at in own])
-            decisions[number] = dict(zip(own, judged, strict=True))
-        return decisions
-
-
-def _unread(message: Any, limit: int) -> Read | None:
-    return _UNREAD.get(why_unread(message.key(), message.value(), message.timestamp()[1], limit))
+    def _expect(self, message: Any, first: Mapping[int, int], history: History, detection: Detection | None) -> bool:
+        """Whether the record is audited: one that comes before `first` is read for its key alone."""
+        place = Place(message.partition(), message.offset(), message.timestamp()[1])
+        decisions = self._rulings.decide(place, message.key(), message.value())
+        if place.offset < first[place.partition]:
+            return False
+        failed = next((one for one in decisions.values() if one.failure), None)  # by one of the rules: it counts once
+        due = failed or next(iter(decisions.values()))
+        is_valid = due.reason is None and not failed
+        can_tell = not is_valid or history.can_tell(place.partition, place.timestamp_ms, due)
+        for at, (number, own) in enumerate(decisions.items()):
+            key, value = (None, None) if own.reason in _UNREAD else (message.key(), message.value())
+            self._books.expect(place, key, value, failed or own, number, is_due=at == 0, can_tell=can_tell)
+        if detection and is_valid and can_tell:
+            detection.see(message.headers(), due.rules)
+        return True
 
 
 def read_flagged(oracle: Oracle, value: bytes | None) -> tuple[tuple[Any, ...] | None, tuple[str, ...]]:

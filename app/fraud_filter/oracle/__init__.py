@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import repeat
 from typing import Any, NamedTuple
 
 from fraud_filter.errors import FraudFilterError
@@ -20,7 +19,7 @@ from fraud_filter.oracle.velocity import Velocity
 from fraud_filter.rules.ruleset import RuleSet
 from fraud_filter.schema import PaymentSchema
 
-__all__ = ["Decision", "Judge", "Oracle", "Place", "Read"]
+__all__ = ["Decision", "Judge", "Oracle", "Place"]
 
 
 class Place(NamedTuple):
@@ -46,39 +45,20 @@ class Decision(NamedTuple):
     failure: str = ""
 
 
-class Read(NamedTuple):
-    """One record as it was read: why it must be rejected, or its fields with features; as `Decision` has them."""
-
-    reason: str | None
-    fields: tuple[Any, ...]
-    truncated: tuple[str, ...] = ()
-    failure: str = ""
-
-
 class Judge:
     """Decides by one set of rules what was read."""
 
     def __init__(self, predicates: Predicates) -> None:
         self._predicates = predicates
 
-    def judge(self, reads: Sequence[Read]) -> list[Decision]:
-        """One decision a record, in order; one that can't be judged has a `failure`."""
-        decided = iter(self._decide([one for one in reads if one.reason is None and not one.failure]))
-        return [
-            Decision(one.reason, (), (), (), one.failure) if one.reason is not None or one.failure else next(decided)
-            for one in reads
-        ]
-
-    def _decide(self, reads: Sequence[Read]) -> list[Decision]:
-        """Decides payments; those of a batch that fails are decided by halves, so that one fails alone."""
+    def judge(self, read: Decision) -> Decision:
+        """The decision on what `Oracle.read` gave: with rules, or with a `failure`."""
+        if read.reason is not None or read.failure:
+            return read
         try:
-            matches = self._predicates.matches([one.fields for one in reads])
+            return read._replace(rules=self._predicates.match(read.fields))
         except Exception as error:
-            if len(reads) == 1:
-                return [Decision(None, (), (), (), _told(error))]
-            half = len(reads) // 2
-            return self._decide(reads[:half]) + self._decide(reads[half:])
-        return [Decision(None, rules, one.fields, one.truncated) for rules, one in zip(matches, reads, strict=True)]
+            return _failed(error)
 
 
 class Oracle:
@@ -127,7 +107,7 @@ class Oracle:
         return Judge(Predicates(rules, rules.columns(self._schema)))
 
     def decide(self, values: Sequence[bytes | None], places: Sequence[Place] = ()) -> list[Decision]:
-        """One decision a record, in order. Best given some ten thousand values at once.
+        """One decision a record, in order.
 
         Args:
             values: the records' values.
@@ -137,29 +117,26 @@ class Oracle:
         Raises:
             FraudFilterError: a record can't be judged.
         """
-        decisions = self._judge.judge(self.read(values, places))
+        pairs = zip(values, places, strict=True) if self._features else ((value, None) for value in values)
+        decisions = [self._judge.judge(self.read(value, place)) for value, place in pairs]
         for decision in decisions:
             if decision.failure:
                 raise FraudFilterError(f"the audit can't judge a record: {decision.failure}")
         return decisions
 
-    def read(self, values: Sequence[bytes | None], places: Sequence[Place] = ()) -> list[Read]:
-        """The records without a decision, those that can't be read with a `failure`; arguments as of `decide`."""
-        pairs = zip(values, places, strict=True) if self._features else zip(values, repeat(None), strict=False)
-        return [self._read(value, place) for value, place in pairs]
-
-    def _read(self, value: bytes | None, place: Place | None) -> Read:
+    def read(self, value: bytes | None, place: Place | None) -> Decision:
+        """A record without the rules that match it, or with a `failure`; arguments as of `decide`."""
         try:
             reason, fields = self.reader.read(value)
             if reason is not None:
-                return Read(reason, ())
+                return Decision(reason, (), ())
             truncated: tuple[str, ...] = ()
-            if place:
+            if self._features and place:
                 known = self._of(place.partition, place.offset).see(place.offset, place.timestamp_ms, fields)
                 fields, truncated = (*fields, *known.values), known.truncated
-            return Read(None, (*fields, self._score.of(fields)) if self._score else fields, truncated)
+            return Decision(None, (), (*fields, self._score.of(fields)) if self._score else fields, truncated)
         except Exception as error:
-            return Read(None, (), (), _told(error))
+            return _failed(error)
 
     def key(self, value: bytes | None) -> Any:
         """The key of a payment's features; None where it has none, is rejected or can't be read."""
@@ -184,6 +161,6 @@ class Oracle:
         return self._velocity[partition]
 
 
-def _told(error: Exception) -> str:
-    """An exception in one line."""
-    return f"{type(error).__name__}: {error}".splitlines()[0]
+def _failed(error: Exception) -> Decision:
+    """Of an exception in one line."""
+    return Decision(None, (), (), (), f"{type(error).__name__}: {error}".splitlines()[0])

@@ -42,13 +42,12 @@ class Predicates:
         self._places = {field.name: at for at, field in enumerate(schema.fields)}
         self._rules = [(rule.name, self._reading(rule, rules, schema)) for rule in rules.rules]
 
-    def matches(self, payments: Sequence[_Row]) -> list[tuple[str, ...]]:
-        """For each payment the names of the rules that match it, in the order of the rules file.
+    def match(self, payment: _Row) -> tuple[str, ...]:
+        """The names of the rules that match a payment, in the order of the rules file.
 
-        Args:
-            payments: fields in the order of the schema, as the field readers give them.
+        Its fields are in the order of the schema, as the field readers give them.
         """
-        return [tuple(name for name, holds in self._rules if holds(row)) for row in payments]
+        return tuple(name for name, holds in self._rules if holds(payment))
 
     def _reading(self, rule: Rule, rules: RuleSet, schema: PaymentSchema) -> _Evaluated:
         if rule.when is None:

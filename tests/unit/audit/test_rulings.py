@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fraud_filter.audit.books import Books, bounded_database
 from fraud_filter.audit.gaps import Recorded
-from fraud_filter.audit.rulings import _READY, Rulings
+from fraud_filter.audit.rulings import Rulings
 from fraud_filter.checkpoint.versions import Began
 from fraud_filter.oracle import Decision, Place
 from fraud_filter.query.source_headers import Source
@@ -39,7 +40,7 @@ def source(offset: int, version: str = "", partition: int = 0) -> Source:
 
 
 def at(rulings: Rulings, *offsets: int, partition: int = 0) -> list[Ruling]:
-    return [rulings.all[due] for due, *_ in rulings.of([Place(partition, offset, 0) for offset in offsets])]
+    return [rulings.all[rulings.of(Place(partition, offset, 0))[0]] for offset in offsets]
 
 
 def test_undecided_payments_are_due_by_what_began_last_before_them() -> None:
@@ -69,7 +70,7 @@ def test_a_decision_is_judged_by_its_header_where_that_version_read_the_payment(
     assert judges(25, "0123456789ab") is SECOND
     assert rulings.unknown == 1
     assert rulings.counted[FIRST.version] == 2
-    [(due, also)] = rulings.of([Place(0, 25, 0)])
+    due, also = rulings.of(Place(0, 25, 0))
     assert (rulings.all[due], rulings.all[also]) == (SECOND, FIRST)
 
 
@@ -85,17 +86,16 @@ def test_rules_that_differ_in_their_predicates_alone_share_a_reader() -> None:
     rulings = Rulings(GIVEN, recorded((FIRST, {0: 0}), (other, {0: 9})))
     assert rulings.oracle(0) is rulings.oracle(1)
     assert rulings.oracle(2) is not rulings.oracle(0)
-    assert len(rulings.readers([0, 1])) == 1
 
 
-def test_as_many_rules_as_there_were_are_judged_by_with_few_at_a_time() -> None:
-    many = [(ruling(above), {0: above}) for above in range(3 * _READY)]
-    rulings = Rulings(GIVEN, recorded(*many))
-    payment = json.dumps({"id": "p", "amount": 5.5}).encode()
-    for number, one in enumerate(rulings.all[1:], start=1):
-        (decision,) = rulings.judge(number).judge(rulings.oracle(number).read([payment]))
-        assert bool(decision.rules) == ("amount > 5" in str(one.rules.rules[0].when) or number <= 6)
-    assert rulings.judge.cache_info().currsize == _READY
+def test_a_payment_is_decided_by_the_rules_that_had_to_and_by_those_that_did() -> None:
+    small = replace(ruling(50), max_record_bytes=10)
+    rulings = Rulings(GIVEN, recorded((FIRST, {0: 0}), (small, {0: 20})))
+    rulings.see(source(25, FIRST.version))
+    payment = json.dumps({"id": "p", "amount": 25}).encode()
+    flagged, too_large = Decision(None, ("large",), ("p", 25.0)), Decision("too-large", (), ())
+    for offset, decisions in ((5, [flagged]), (20, [too_large]), (25, [too_large, flagged])):
+        assert list(rulings.decide(Place(0, offset, 1000), None, payment).values()) == decisions
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_version_that_was_replaced_decides_nothing_that_came_later() -> None:
     assert is_over == [False, False, False, True, True]
     assert rulings.see(source(0, FIRST.version, partition=1)) is None  # the partition was added later
     assert rulings.see(source(7000, SECOND.version)) is not None
-    assert len(rulings.of([Place(0, 7000, 0)])[0]) == 1  # it is not taken for a right one either
+    assert len(rulings.of(Place(0, 7000, 0))) == 1  # it is not taken for a right one either
 
 
 def test_a_version_that_came_back_decides_again() -> None:

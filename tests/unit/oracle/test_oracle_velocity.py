@@ -230,7 +230,7 @@ rules:
 
 
 def test_payments_that_cannot_be_judged_fail_alone() -> None:
-    """A feature whose value is of another type than it says, among payments that are evaluated at once."""
+    """A feature whose value is of another type than it says, among others."""
     schema = PaymentSchema((Field("card", "STRING", True), Field("paid", "STRING", False)))
     most = Feature("most", 1, "card", 10_000, "max", "paid", "INT")
     rules = RuleSet(Path("rules.yml"), (Rule("some", 2, when="most > 15 OR card = 'b'"),), (most,))
@@ -239,7 +239,8 @@ def test_payments_that_cannot_be_judged_fail_alone() -> None:
     ]
     places = [Place(0, offset, 1000) for offset in range(len(values))]
     oracle = Oracle(schema, rules, 50)
-    decisions = oracle.sharing(rules).judge(oracle.read(values, places))
+    judge = oracle.sharing(rules)
+    decisions = [judge.judge(oracle.read(value, place)) for value, place in zip(values, places, strict=True)]
     assert [decision.rules for decision in decisions] == [(), ("some",), ()]
     assert ["'str' and 'int'" in decision.failure for decision in decisions] == [False, False, True]
     with pytest.raises(FraudFilterError, match=r"can't judge a record: TypeError: .*'str' and 'int'"):
