@@ -28,8 +28,8 @@ PASSED, FLAGGED, REJECTED, UNTOLD, UNJUDGED = range(5)
 
 _FINDINGS = ("lost", "duplicated", "unexpected", "unjudged")
 #: Offsets of a partition, and partitions, that are compared at a time: so DuckDB's joins stay within its memory.
-_SLICE, PARTITIONS = 2**17, 8
-_MEMORY = "128MB"
+_SLICE, PARTITIONS = 2**16, 8
+_MEMORY = "96MB"
 _ROWS_AT_ONCE = 10_000
 
 #: A `slice` is compared at a time. `part` and `place` are the payment's partition and offset, `version` the number of

@@ -172,9 +172,9 @@ def test_the_range_ends_outside_and_at_unknown_partitions(books: Books) -> None:
 
 def test_partitions_and_their_parts_are_compared_each() -> None:
     """At the edges of what is compared at a time."""
-    offsets = (5, 2**17 + 4, 2**17 + 5, 3 * 2**17)
+    offsets = (5, 2**16 + 4, 2**16 + 5, 3 * 2**16)
     with bounded_database() as database:
-        books = Books(database, [SCHEMA], dict.fromkeys(range(10), 5), dict.fromkeys(range(10), 3 * 2**17 + 1), 3)
+        books = Books(database, [SCHEMA], dict.fromkeys(range(10), 5), dict.fromkeys(range(10), 3 * 2**16 + 1), 3)
         for partition in (0, 7, 8, 9):
             for offset in offsets:
                 if (partition, offset) != (8, offsets[-1]):
