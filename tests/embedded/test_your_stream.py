@@ -74,7 +74,7 @@ def test_every_command_of_the_page_does_what_the_page_says(broker: Broker, admin
             reader.said[line] = reader.call(line)
     assert "4 rules OK" in reader.said["fraud-filter rules check"]
     tried = reader.said["fraud-filter rules test readings.jsonl"]
-    for rule in ("too-hot", "battery-low", "old-firmware", "stolen-device"):
+    for rule in ("too-hot", "cold-battery", "old-firmware", "stolen-device"):
         assert rule in tried, tried
     log = tmp_path / "run.log"
     own = {name: value for name, value in reader.environment.items() if os.environ.get(name) != value}
@@ -92,7 +92,7 @@ def test_every_command_of_the_page_does_what_the_page_says(broker: Broker, admin
         decided = {one["value"]["reading_id"]: one["value"]["rules"] for one in found}
         assert decided == {
             "r-2": ["too-hot"],
-            "r-3": ["battery-low"],
+            "r-3": ["cold-battery"],
             "r-4": ["old-firmware"],
             "r-5": ["stolen-device"],
         }
