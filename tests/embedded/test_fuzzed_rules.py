@@ -16,7 +16,7 @@ from fraud_filter.query import decide as query
 from fraud_filter.rules.language import Node
 from oracle_cases import SCHEMA
 
-_DRAWN = 1600
+_DRAWN = 1200
 #: Expressions that are tried in one query.
 _AT_ONCE = 80
 #: Words that mean less, or another type, than they do to Spark alone.

@@ -14,7 +14,7 @@ from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
 from fraud_filter.rules.check import check_rules
 from fraud_filter.rules.ruleset import Rule, RuleSet, load_rules
-from fraud_filter.rules.words import FUNCTIONS, OTHERWISE, REFUSED, REWRITTEN
+from fraud_filter.rules.words import FUNCTIONS, OTHERWISE, QUANTIFIERS, REFUSED, REWRITTEN
 from fraud_filter.schema import load_schema
 from fraud_filter.text.tables import markdown, write_between
 
@@ -30,6 +30,7 @@ OPERATORS = (
     ("is its operands together", "||"),
     ("is one of its operands", "CASE if nullif"),
     ("is a conversion that has a value for every value", "CAST"),
+    ("looks into a nested value; null where there is none", ". [0] ['name'] exists forall array_contains"),
     ("has a pattern of the kinds below", "LIKE ILIKE RLIKE REGEXP"),
 )
 
@@ -55,13 +56,14 @@ def test_the_documentation_has_a_verdict_on_every_function_of_spark(spark: Any) 
     while listed.hasNext():
         known.add(listed.next().funcName())
     assert len(known) > 400
+    words = {*FUNCTIONS, *REWRITTEN, *QUANTIFIERS, "and", "in", "not", "or", "when"}
     assert {word.name for word in FUNCTIONS.values()} <= known
     taken = {
         why: [name.replace("_", " ") if name.isupper() else name for name in names.split()] for why, names in OPERATORS
     }
     for name, word in FUNCTIONS.items():
         taken.setdefault(word.why, []).append(name)
-    others = [name for name in known - FUNCTIONS.keys() - REWRITTEN.keys() - REFUSED.keys() if name.isidentifier()]
+    others = [name for name in known - words - REFUSED.keys() if name.isidentifier()]
     refused: dict[str, list[str]] = {}
     for name, why in REFUSED.items() | dict.fromkeys(others, OTHERWISE).items():
         refused.setdefault(why, []).append(name)

@@ -37,7 +37,7 @@ _GRAMMAR = r"""
     | compared [NOT] _BETWEEN compared _AND compared -> between
     | compared [NOT] _IN "(" either ("," either)* ")" -> within
     | compared [NOT] (LIKE | ILIKE) TEXT [_ESCAPE TEXT] -> like
-    | compared [NOT] _RLIKE TEXT -> rlike
+    | compared [NOT] REGEXP TEXT -> like
 ?compared: sum | compared COMPARISON sum -> comparison
 ?sum: product | sum (PLUS | MINUS | BARS) product -> arithmetic
 ?product: unary | product (TIMES | DIV) unary -> arithmetic
@@ -54,30 +54,8 @@ _GRAMMAR = r"""
     | _CASE [either] (_WHEN either _THEN either)+ [_ELSE either] _END -> case
     | CAST "(" either _AS NAME ["(" NUMBER ["," NUMBER] ")"] ")" -> cast
 
-_OR.2: /or\b/i
-_AND.2: /and\b/i
-NOT.2: /not\b/i
-_IS.2: /is\b/i
-NULL.2: /null\b/i
-UNKNOWN.2: /unknown\b/i
-TRUE.2: /true\b/i
-FALSE.2: /false\b/i
-_DISTINCT.2: /distinct\b/i
-_FROM.2: /from\b/i
-_BETWEEN.2: /between\b/i
-_IN.2: /in\b/i
-LIKE.2: /like\b/i
-ILIKE.2: /ilike\b/i
-_RLIKE.2: /(rlike|regexp)\b/i
-_ESCAPE.2: /escape\b/i
-DIV.2: /div\b/i
-_CASE.2: /case\b/i
-_WHEN.2: /when\b/i
-_THEN.2: /then\b/i
-_ELSE.2: /else\b/i
-_END.2: /end\b/i
+REGEXP.2: /(rlike|regexp)\b/i
 CAST.2: /(try_)?cast(?=\s*\()/i
-_AS.2: /as\b/i
 TIME.2: /(date|timestamp(_ntz|_ltz)?)(?=\s*['"])/i
 COMPARISON: /<=>|<>|!=|==|<=|>=|=|<(?!<)|>(?!>)/
 PLUS: "+"
@@ -89,6 +67,11 @@ TEXT: /'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"/s
 NAME: /[a-z_][a-z_0-9]*|`[^`]+`/i
 %ignore /\s+/
 """
+#: Keywords, by the names that the grammar has for them; those that begin with _ are no part of what is read.
+_KEYWORDS = (
+    "_OR _AND NOT _IS NULL UNKNOWN TRUE FALSE _DISTINCT _FROM _BETWEEN _IN LIKE ILIKE _ESCAPE DIV _CASE _WHEN _THEN "
+    "_ELSE _END _AS"
+)
 
 #: Longer predicates, or deeper ones, are no sentences that anybody wrote.
 _MOST_CHARACTERS, _MOST_LEVELS = 10_000, 100
@@ -100,7 +83,7 @@ _MOST_LOOKS = 50
 #: A part of a text up to this length is as good as none.
 _SHORT = 200
 #: What a part of exists(…) or forall(…) costs: it is evaluated for each element, which may be two characters.
-_ELEMENT_LOOKS = 4
+_ELEMENT_LOOKS = 2
 _MOST_DIGITS = 38
 
 #: Bits of the whole numbers, and the digits that a DECIMAL has for them.
@@ -120,6 +103,7 @@ _CASTS = {
     **dict.fromkeys(WHOLE, (*_NUMBERS, "BOOLEAN")), "DOUBLE": _NUMBERS, "DECIMAL": (*WHOLE, "DECIMAL"),
     "STRING": (*WHOLE, "STRING", "BOOLEAN"), "DATE": ("DATE", "TIMESTAMP"), "TIMESTAMP": ("DATE", "TIMESTAMP"),
 }  # fmt: skip
+_IN_THE_RULE = {"count": "a whole number", "literal": "a text", "unit": f"one of {', '.join(UNITS)}"}
 _ALLOWED = {
     "number": _NUMBERS,
     "nested": ("ARRAY", "MAP"),
@@ -208,7 +192,8 @@ def digits(kind: str) -> tuple[int, int]:
 
 @functools.cache
 def _parser() -> Lark:
-    return Lark(_GRAMMAR, parser="lalr", propagate_positions=True)
+    keywords = (rf"{name}.2: /{name.strip('_')}\b/i" for name in _KEYWORDS.split())
+    return Lark("\n".join((_GRAMMAR, *keywords)), parser="lalr", propagate_positions=True)
 
 
 def _unexpected(when: str, at: int) -> str:
@@ -265,8 +250,7 @@ class _Reader:
         return self._unless(True, self._operand(given[-1], "BOOLEAN", at, "NOT"))
 
     def is_null(self, at: Meta, left: Node, is_not: Token | None, what: Token) -> Node:
-        if what.type == "UNKNOWN":
-            left = self._operand(left, "BOOLEAN", at, "UNKNOWN")
+        left = self._operand(left, "BOOLEAN", at, what) if what.type == "UNKNOWN" else left
         return self._unless(is_not, self._node("is null", "BOOLEAN", f"{left.spark} IS NULL", [left]))
 
     def is_value(self, at: Meta, left: Node, is_not: Token | None, what: Token) -> Node:
@@ -284,28 +268,24 @@ class _Reader:
         # A long list is a hash set to Spark, for which -0.0 is another than 0.0.
         spark = f"({first.spark} + 0D)" if first.type == "DOUBLE" else first.spark
         spark += f" IN ({', '.join(part.spark for part in others)})"
-        return self._unless(is_not, self._node("in", "BOOLEAN", spark, parts, looks=1))
+        return self._unless(is_not, self._node("in", "BOOLEAN", spark, parts, 1))
 
-    def like(self, at: Meta, left: Node, is_not: Token | None, word: Token, text: Token, escape: Token | None) -> Node:
+    def like(self, at: Meta, left: Node, is_not: Token | None, word: Token, text: Token, *escape: Token | None) -> Node:
         pattern = self._unescaped(text)
-        if word.type == "ILIKE":
+        if word.upper() == "ILIKE":
             left, pattern = self._called("lower", [left], at), pattern.translate(_TO_SMALL)
+        left, looks = self._operand(left, "STRING", at, word), 2
         try:
-            spark, found = read_like(pattern, self._unescaped(escape) if escape else "\\")
+            if "LIKE" in word.type:
+                spark, found = read_like(pattern, self._unescaped(escape[0]) if escape[0] else "\\")
+            else:
+                found, looks = read_regex(pattern)
+                spark = found
         except PatternError as error:
             raise self._wrong(at, f"the pattern {pattern!r} {error}") from None
-        left = self._operand(left, "STRING", at, word)
-        spark = f"{left.spark} LIKE {_quoted(spark)}"
-        return self._unless(is_not, self._node("like", "BOOLEAN", spark, [left], looks=2, value=found))
-
-    def rlike(self, at: Meta, left: Node, is_not: Token | None, text: Token) -> Node:
-        pattern, left = self._unescaped(text), self._operand(left, "STRING", at, "RLIKE")
-        try:
-            found, looks = read_regex(pattern)
-        except PatternError as error:
-            raise self._wrong(at, f"the pattern {pattern!r} {error}") from None
-        spark = f"{left.spark} RLIKE {_quoted(found)}"
-        return self._unless(is_not, self._node("rlike", "BOOLEAN", spark, [left], looks=looks, value=found))
+        sign = "LIKE" if "LIKE" in word.type else "RLIKE"
+        spark = f"{left.spark} {sign} {_quoted(spark)}"
+        return self._unless(is_not, self._node(sign.lower(), "BOOLEAN", spark, [left], looks, value=found))
 
     def comparison(self, at: Meta, left: Node, sign: Token, right: Node) -> Node:
         return self._compared({"==": "=", "!=": "<>"}.get(sign, str(sign)), left, right, at)
@@ -383,9 +363,7 @@ class _Reader:
     def element(self, at: Meta, one: Node, token: Token) -> Node:
         key = (self.number if token.type == "NUMBER" else self.text)(at, token)
         if (one.kind, key.type) not in (("ARRAY", "INT"), ("MAP", "STRING")):
-            raise self._wrong(
-                at, f"{one.spark} is {one.type}; an ARRAY takes a number, as [0], and a MAP a text, as ['a']"
-            )
+            raise self._wrong(at, f"{one.spark} is {one.type}; an ARRAY takes [0], a MAP ['name']")
         ((_, kind),) = parse_type(one.type).parts
         return _value("element", str(kind), f"{one.spark}[{key.spark}]", (one,), key.value)
 
@@ -403,7 +381,7 @@ class _Reader:
     def _of_elements(self, word: str, one: Node, element: Node, inner: Node) -> Node:
         spark = f"{word}({one.spark}, {element.spark} -> {inner.spark})"
         looks = _ELEMENT_LOOKS * sum(1 for _ in _parts(inner))
-        return self._node(word, "BOOLEAN", spark, [one, inner], looks=looks, value=element.value)
+        return self._node(word, "BOOLEAN", spark, [one, inner], looks, value=element.value)
 
     # -- functions
 
@@ -469,9 +447,7 @@ class _Reader:
         elif "count" in takes and len(parts) == len(takes) and parts[-1].value <= _SHORT:
             size = 0
         elif word.name == "replace" and not len(parts[2].value.encode()) <= len(parts[1].value.encode()) > 0:
-            raise self._wrong(
-                at, "'replace' makes no text longer: its last text must not be longer than the one before"
-            )
+            raise self._wrong(at, "the last text of 'replace' must not be longer than the one before it")
         sought = len(parts[1].value.encode()) // 30 if "literal" in takes else 0
         return self._node(word.name, kind, spark, parts, looks=word.looks + sought, size=size)
 
@@ -483,12 +459,9 @@ class _Reader:
                 raise self._wrong(at, "'round' takes digits for a DECIMAL alone; round other numbers to whole ones")
             return one.type if word.name == "round" else "BIGINT"
         precision, scale = digits(one.type)
-        places = min(scale, places)
-        return (
-            one.type
-            if word.name != "round" and not scale
-            else self._decimal(precision - scale + 1 + places, places, at)
-        )
+        if word.name != "round" and not scale:
+            return one.type
+        return self._decimal(precision - scale + 1 + min(scale, places), min(scale, places), at)
 
     # -- types
 
@@ -497,19 +470,15 @@ class _Reader:
         allowed = _ALLOWED.get(kind, (kind,))
         if kind == "alike":
             return node
-        if kind in ("count", "literal", "unit"):
+        if kind in _IN_THE_RULE:
             value = node.value.upper() if kind == "unit" and node.is_literal("STRING") else node.value
-            if (
-                not node.is_literal(*allowed)
-                or (kind == "unit" and value not in UNITS)
-                or (kind == "count" and value < 0)
+            if not (
+                node.is_literal(*allowed) and (kind == "literal" or value in UNITS or (kind == "count" and value >= 0))
             ):
-                told = {"unit": f"one of {', '.join(UNITS)}", "count": "a whole number"}.get(kind, "a text")
-                raise self._wrong(at, f"{str(word)!r} takes {told} that stands in the rule")
+                raise self._wrong(at, f"{str(word)!r} takes {_IN_THE_RULE[kind]} that stands in the rule")
             return _literal(value, node.type)
-        if (node.kind == "NULL" and kind != "number") or node.kind in {"DOUBLE": _NUMBERS, "DATE": ("TIMESTAMP",)}.get(
-            kind, ()
-        ):
+        also = {"DOUBLE": _NUMBERS, "DATE": ("TIMESTAMP",)}.get(kind, ())
+        if node.kind in also or (node.kind == "NULL" and kind != "number"):
             return _as(node, allowed[0])
         if node.kind not in allowed:
             told = "a date or a time" if kind == "DATE" else _CALLED[allowed[0]]
@@ -522,7 +491,7 @@ class _Reader:
                 self._written_out(one.value, kind, at) if one.is_literal("STRING") else one for one in (left, right)
             )
         left, right = self._alike([left, right], at)
-        return self._node(sign, "BOOLEAN", f"{left.spark} {sign} {right.spark}", [left, right], looks=1)
+        return self._node(sign, "BOOLEAN", f"{left.spark} {sign} {right.spark}", [left, right], 1)
 
     def _sign(self, sign: str, left: Node, right: Node, at: Meta) -> Node:
         """Arithmetic: of whole numbers in the wider of the types, of others as DOUBLE, or of decimals exactly."""
@@ -586,22 +555,12 @@ class _Reader:
         size = sum(value.size for value in values)
         return self._node("case", other.type, f"CASE {cases} ELSE {other.spark} END", (*whens, *values), size=size)
 
-    def _node(
-        self,
-        word: str,
-        kind: str,
-        spark: str,
-        parts: Sequence[Node],
-        *,
-        looks: int = 0,
-        size: int = 0,
-        value: Any = None,
-    ) -> Node:
+    def _node(self, word: str, kind: str, spark: str, parts: Sequence[Node], looks: int = 0, **more: Any) -> Node:
         looks = looks * sum(part.size for part in parts) + sum(part.looks for part in parts)
         depth = 1 + max(part.depth for part in parts)
         if depth > _MOST_LEVELS or max(map(self._when.count, "(-!")) > _MOST_LEVELS:
             raise LanguageError(f"it has more than {_MOST_LEVELS} levels, brackets or signs: make it several rules")
-        return Node(word, kind, f"({spark})", tuple(parts), value, size, looks, depth)
+        return Node(word, kind, f"({spark})", tuple(parts), looks=looks, depth=depth, **more)
 
     def _unescaped(self, token: Token) -> str:
         def unescape(found: re.Match[str]) -> str:
@@ -612,9 +571,7 @@ class _Reader:
 
         text = re.sub(r"\\(.)|" + token[0] * 2, unescape, token[1:-1], flags=re.DOTALL)
         if len(text.encode()) > _LONGEST_TEXT:
-            raise LanguageError(
-                f"{place(self._when, token.start_pos or 0)}: a text has at most {_LONGEST_TEXT:,} bytes"
-            )
+            raise LanguageError(f"{place(self._when, token.start_pos or 0)}: a text has at most {_LONGEST_TEXT} bytes")
         return text
 
     def _written_out(self, text: str, kind: str, at: Meta) -> Node:

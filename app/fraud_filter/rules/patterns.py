@@ -8,34 +8,24 @@ looks at what follows it; a part without an end stands last, or once behind `^`.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 #: How often a part may repeat, where a number says it.
 _MOST_TIMES = 100
 #: A class takes as long as so many characters, and a part that repeats as long as a class.
-_CLASS_LOOKS = 3
+_CLASS_LOOKS = 4
 _SHORTHANDS = {"d": "0-9", "w": "a-zA-Z0-9_", "s": r" \t\n\x0b\f\r"}
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r"}
-_TOKEN = re.compile(
-    r"(?P<open>\((?:\?:|(?!\?)))|(?P<close>\))|(?P<bar>\|)|(?P<begin>\^)|(?P<end>\$)"
-    r"|(?P<set>\[\^?(?:[^\\\[\]&~^]|\\.)+\])|(?P<one>\\.|[^\\\[\](){}*+?])|(?P<times>[?*+]|\{\d{1,3}(?:,\d{0,3})?\})",
+_ONE = r"\\.|\[\^?(?:[^\\\[\]&~^]|\\.)+\]|[^\\\[\](){}*+?|^$]"
+_PART = re.compile(
+    rf"(?P<bar>\|)|(?P<begin>\^)|(?P<end>\$)|(?:\((?:\?:)?(?P<words>(?:{_ONE}|\|)*)\)|(?P<one>{_ONE}))"
+    r"(?P<times>[?*+]|\{(?P<least>\d{1,3})(?P<comma>,?)(?P<most>\d{0,3})\})?(?P<again>[?*+{])?",
     re.DOTALL,
 )
-_MEMBER = re.compile(r"(\\?.)-(\\?[^\]])|(\\?.)", re.DOTALL)
+_MEMBER = re.compile(r"(\\?.)-(\\?.)|(\\?.)", re.DOTALL)
 
 
 class PatternError(ValueError):
     """Why a rule may not hold the pattern."""
-
-
-class _Part(NamedTuple):
-    """Part of a pattern: in how many ways it may match at a place, and how many looks at characters that takes."""
-
-    text: str
-    ways: int = 1
-    looks: int = 1
-    is_endless: bool = False
-    is_one: bool = False
 
 
 def read_like(pattern: str, escape: str) -> tuple[str, str]:
@@ -45,9 +35,8 @@ def read_like(pattern: str, escape: str) -> tuple[str, str]:
         PatternError: the escape character stands before what needs none, or there is more than one `%` before the
             pattern's end, so that the text would be looked at again for each of its characters.
     """
-    parts = re.findall(re.escape(escape) + ".?|.", pattern, re.DOTALL)
     spark, regex = "", list[str]()
-    for part in parts:
+    for part in re.findall(re.escape(escape) + ".?|.", pattern, re.DOTALL):
         letter = part[-1]
         if part[0] == escape and (len(part) == 1 or letter not in ("%", "_", escape)):
             raise PatternError(f"has {escape!r} before what is none of %, _ and {escape!r}")
@@ -65,104 +54,70 @@ def read_regex(pattern: str) -> tuple[str, int]:
     Raises:
         PatternError: it is more than a rule may hold; says which part.
     """
-    part = _Reader(pattern).choice(outermost=True)
-    return part.text, part.looks
-
-
-class _Reader:
-    def __init__(self, pattern: str) -> None:
-        self._pattern, self._at = pattern, 0
-        self._token = self._read()
-
-    def choice(self, outermost: bool = False) -> _Part:
-        """Alternatives, as far as the bracket that closes them, or the end of the pattern."""
-        found = [self._sequence(outermost)]
-        while self._takes("bar"):
-            found.append(self._sequence(outermost))
-        if outermost and self._token[0] != "end of it":
-            raise PatternError("has a ) that closes no (")
-        return _Part(
-            "|".join(one.text for one in found), sum(one.ways for one in found), sum(one.looks for one in found)
-        )
-
-    def _sequence(self, outermost: bool) -> _Part:
-        is_anchored = outermost and self._takes("begin")
-        text, ways, looks, endless = r"\A" if is_anchored else "", 1, 0, 0
-        while self._token[0] not in ("bar", "close", "end of it"):
-            if outermost and self._takes("end"):
-                if self._token[0] not in ("bar", "end of it"):
-                    raise PatternError("has a $ that is not at its end; write \\$ for the sign")
-                text += r"(?!(?s:.))"
-                break
-            one = self._repeated()
-            is_last = outermost and self._token[0] in ("bar", "end of it")
-            text, looks, ways = text + one.text, looks + ways * one.looks, ways if is_last else ways * one.ways
-            endless += one.is_endless and not is_last
-            if one.is_endless and not outermost:
-                raise PatternError("has *, + or {m,} within a group; write how often, as in {1,10}")
+    text, looks, at = "", 0, 0
+    ways, endless, is_anchored = 1, 0, False
+    while at < len(pattern):
+        found = _PART.match(pattern, at)
+        if found is None:
+            raise PatternError(
+                f"has {pattern[at : at + 3]!r}, which a rule may not hold; write signs with \\ before them"
+            )
+        is_first, at = at == 0 or pattern[at - 1 : at] == "|", found.end()
+        is_last = at == len(pattern) or pattern[at] == "|"
+        if found["times"] and found["one"] is found["words"] is None:
+            raise PatternError(
+                f"has {found['times']!r} behind what can't repeat; write \\{found['times']} for the sign"
+            )
+        if found["bar"]:
+            text, ways, endless, is_anchored = text + "|", 1, 0, False
+        elif found["begin"] or found["end"]:
+            if not (is_first if found["begin"] else is_last):
+                raise PatternError(
+                    f"has {found[0]} where it is not its beginning or end; write \\{found[0]} for the sign"
+                )
+            is_anchored = is_anchored or bool(found["begin"])
+            text += r"\A" if found["begin"] else r"(?!(?s:.))"
+        else:
+            part, its_ways, its_looks, is_endless = _part(found)
+            text, looks = text + part, looks + ways * its_looks
+            ways, endless = (ways, endless) if is_last else (ways * its_ways, endless + is_endless)
         if endless > is_anchored:
             raise PatternError(
                 "has *, + or {m,} elsewhere than at its end, or once behind ^; write how often, as in [0-9]{1,10}"
             )
-        return _Part(text, ways, max(looks, 1))
+    return text, max(looks, 1)
 
-    def _repeated(self) -> _Part:
-        one = self._one()
-        times = self._token[1]
-        if not self._takes("times"):
-            return one
-        if self._token[0] == "times":
-            raise PatternError(f"has two quantifiers in a row, {times + self._token[1]!r}; keep one")
-        least, most = _bounds(times)
-        if not one.is_one and (most is None or (one.ways > 1 and most > 1)):
-            raise PatternError(f"repeats a group {times!r}; only a single character or class may repeat so")
-        if most is not None and not least <= most <= _MOST_TIMES:
-            raise PatternError(f"has {times!r}; a part may repeat up to {_MOST_TIMES} times")
-        ways = one.ways if most in (None, least) else one.ways + most - least
-        looks = max(one.looks, _CLASS_LOOKS) * (most or max(least, 1))
-        return _Part(one.text + times, ways, looks, is_endless=most is None)
 
-    def _one(self) -> _Part:
-        kind, text = self._token
-        if self._takes("open"):
-            inner = self.choice()
-            if not self._takes("close"):
-                raise PatternError("has a ( that is not closed")
-            return inner._replace(text=f"(?:{inner.text})")
-        if not (self._takes("one") or self._takes("set")):
-            where = {"begin": "^ stands at the beginning alone", "end": "$ stands at the end alone"}
-            told = where.get(kind, "write it with \\ before it")
-            raise PatternError(f"has {text!r} where it may not stand: {told}")
-        if kind == "one":
-            found = r"[^\n]" if text == "." else _plain(text, within=False)
-            return _Part(found, looks=_CLASS_LOOKS if found[0] == "[" else 1, is_one=True)
+def _part(found: re.Match[str]) -> tuple[str, int, int, bool]:
+    """A part: its text, in how many ways it may match at a place, its looks, and whether it has no end."""
+    if found["again"]:
+        raise PatternError(f"has two quantifiers in a row, {found['times']}{found['again']}; keep one")
+    ones = [_one(one) for one in re.findall(rf"\||{_ONE}", found["one"] or found["words"] or "", re.DOTALL)]
+    text, ways, looks = "".join(one for one, _ in ones), 1 + sum(one == "|" for one, _ in ones), sum(n for _, n in ones)
+    text = text if found["one"] else f"(?:{text})"
+    times = found["times"]
+    if not times:
+        return text, ways, looks, False
+    least = int(found["least"] or times == "+")
+    most = 1 if times == "?" else int(found["most"] or least) if found["most"] or found["comma"] == "" else None
+    if not found["one"] and (most is None or (ways > 1 and most > 1)):
+        raise PatternError(f"repeats a group {times!r}; only a single character or class may repeat so")
+    if most is not None and not least <= most <= _MOST_TIMES:
+        raise PatternError(f"has {times!r}; a part may repeat up to {_MOST_TIMES} times")
+    times_looked = max(least, 1) if most is None else most
+    return text + times, ways + max(times_looked - least, 0), max(looks, _CLASS_LOOKS) * times_looked, most is None
+
+
+def _one(text: str) -> tuple[str, int]:
+    """A character or class as both engines read it, and its looks."""
+    if text == "|":
+        return text, 0
+    if text[0] == "[":
         negation = "^" if text[1] == "^" else ""
-        members = "".join(_member(found) for found in _MEMBER.finditer(text[1 + len(negation) : -1]))
-        return _Part(f"[{negation}{members}]", looks=_CLASS_LOOKS, is_one=True)
-
-    def _takes(self, kind: str) -> bool:
-        if self._token[0] != kind:
-            return False
-        self._token = self._read()
-        return True
-
-    def _read(self) -> tuple[str, str]:
-        if self._at == len(self._pattern):
-            return "end of it", ""
-        found = _TOKEN.match(self._pattern, self._at)
-        if found is None:
-            raise PatternError(
-                f"has {self._pattern[self._at :][:3]!r}, which a rule may not hold; write signs with \\ before"
-            )
-        self._at = found.end()
-        return str(found.lastgroup), found[0]
-
-
-def _bounds(times: str) -> tuple[int, int | None]:
-    if times in "?*+":
-        return int(times == "+"), 1 if times == "?" else None
-    least, comma, most = times[1:-1].partition(",")
-    return int(least), int(most or least) if most or not comma else None
+        text = f"[{negation}{_MEMBER.sub(_member, text[1 + len(negation) : -1])}]"
+    else:
+        text = r"[^\n]" if text == "." else _plain(text, within=False)
+    return text, _CLASS_LOOKS if text[0] == "[" else 1
 
 
 def _member(found: re.Match[str]) -> str:

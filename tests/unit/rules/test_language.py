@@ -49,7 +49,7 @@ REFUSALS = (
     ("(" * 101 + "true" + ") AND true" * 101, "more than 100 levels"),
     ("amount > 1" + " OR amount > 1" * 1000, "10,000 are allowed"),
     ("amount > " + "1 + " * 200 + "1", "more than 100 levels"),
-    ("merchant = '" + "x" * 1001 + "'", "at most 1,000 bytes"),
+    ("merchant = '" + "x" * 1001 + "'", "at most 1000 bytes"),
     ("merchant = '\\d'", "a text may not hold \\d; write \\\\d"),
     # words
     ("1 < sum(amount)",
@@ -94,7 +94,7 @@ REFUSALS = (
     # nested values
     ("items.kind = 'a'", "there is no 'kind' in `items`: it is of type ARRAY<STRUCT<kind: STRING, price: FLOAT>>"),
     ("items[0].kid = 'a'", "there is no 'kid' in `items`[(0)] (did you mean 'kind'?): kind, price"),
-    ("counts[0] = 1", "`counts` is MAP<STRING, INT>; an ARRAY takes a number, as [0], and a MAP a text, as ['a']"),
+    ("counts[0] = 1", "`counts` is MAP<STRING, INT>; an ARRAY takes [0], a MAP ['name']"),
     ("exists(tags, x -> x = merchant)", "'merchant' would be read again for each element; compare elements with"),
     ("exists(items, x -> x > 1)", "a rule can't compare values of type STRUCT"),
     ("tags = tags", "a rule can't compare values of type ARRAY"),
@@ -103,7 +103,7 @@ REFUSALS = (
     # steps
     ("merchant LIKE '%a%b%'", "has several % before its end; write contains"),
     ("merchant RLIKE '.*a.*b'", "elsewhere than at its end, or once behind ^"),
-    ("merchant RLIKE '(a+)+$'", "within a group"),
+    ("merchant RLIKE '(a+)+$'", "has '(a+', which a rule may not hold"),
     ("merchant RLIKE country", "a text that stands in the rule must follow RLIKE"),
     (" OR ".join(["lower(merchant) = 'a'"] * 4), "times at each character of a record; 50 are allowed: take left(…"),
 )  # fmt: skip
@@ -155,9 +155,9 @@ def test_brackets_and_conversions_stand_wherever_something_could_be_understood_i
 @pytest.mark.parametrize(
     ("pattern", "text", "looks"),
     [
-        ("^x", r"\Ax", 1), ("a.b$", r"a[^\n]b(?!(?s:.))", 5), ("(casino|bet)", "(?:casino|bet)", 9), ("a+", "a+", 3),
-        ("[a-z.]{2}", r"[a-z\.]{2}", 6), (r"\d{1,3}x", "[0-9]{1,3}x", 12), ("^[A-Z]+[0-9]", r"\A[A-Z]+[0-9]", 6),
-        (r"[\w-]", r"[a-zA-Z0-9_\-]", 3), (r"\$\(", r"\$\(", 2), ("", "", 1), ("a|b", "a|b", 2),
+        ("^x", r"\Ax", 1), ("a.b$", r"a[^\n]b(?!(?s:.))", 6), ("(casino|bet)", "(?:casino|bet)", 9), ("a+", "a+", 4),
+        ("[a-z.]{2}", r"[a-z\.]{2}", 8), (r"\d{1,3}x", "[0-9]{1,3}x", 15), ("^[A-Z]+[0-9]", r"\A[A-Z]+[0-9]", 8),
+        (r"[\w-]", r"[a-zA-Z0-9_\-]", 4), (r"\$\(", r"\$\(", 2), ("", "", 1), ("a|b", "a|b", 2),
     ],
 )  # fmt: skip
 def test_a_pattern_is_written_anew_with_its_looks_at_each_character(pattern: str, text: str, looks: int) -> None:
@@ -169,7 +169,7 @@ def test_a_pattern_is_written_anew_with_its_looks_at_each_character(pattern: str
     [
         "a++", "a+?", "(a|b)+", "(a|b){2}", "a{101}", "a+b", "^a+b+c", "(?i)a", "(?=a)", r"\bA", r"\p{L}",
         "[[a]]", "[a&&b]", "[z-a]",
-        "(a", "a)", "[a", "*a", "a^", "a$b", "(^a)", "a{2,1}", "{", "\\", r"(a)\1", "[]",
+        "(a", "a)", "[a", "*a", "a^", "a$b", "(^a)", "a{2,1}", "{", "\\", "a|*", "^*a", "a$+", r"(a)\1", "[]",
     ],
 )  # fmt: skip
 def test_a_pattern_of_another_kind_is_refused(pattern: str) -> None:
