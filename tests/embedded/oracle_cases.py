@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import random
-from typing import Any
-
 from fraud_filter.schema import Field, PaymentSchema
 
 SCHEMA = PaymentSchema(
@@ -190,38 +186,3 @@ RECORD_RULES = (
     *("created_at >= '2024-01-01'", "hour(created_at) = 12", "day < DATE'2024-03-01'", "branch BETWEEN 1 AND 300"),
     *("local_time > TIMESTAMP_NTZ'2024-03-01 12:00:00'", "merchant > 'a'", "amount = installments"),
 )
-
-
-def payments() -> list[bytes]:
-    """Valid payments with nulls and edge values in every field, the same at each call."""
-    choose = random.Random(11)
-    values: dict[str, list[Any]] = {
-        "merchant": [
-            None, "", " ", "Casino Royal", "casino", "CASINO 24", "Café", "100%", "a_b", "x-y.z", "  padded  ", "12",
-            "back\\slash", "ÄÖÜ straße", "line\nbreak", "👍 thumbs", "aaa", "it's",
-        ],
-        "amount": [
-            None, 0.0, -0.0, 0.1, 0.3, -0.5, 0.5, 1.0, 2.5, -2.5, 99.99, 100.0, 4999.995, 5000.0, 1e15, -1e15, 1e300,
-            9.3e18, -1e308, 7.000000001,
-        ],
-        "installments": [None, 0, 1, 2, 3, -1, -7, 7, 12, 2147483647, -2147483648],
-        "account": [None, 0, 1, -1, 42, 7, 10**12, 9223372036854775807, -9223372036854775808, 3],
-        "online": [None, True, False],
-        "fee": [None, 0.0, 0.01, 0.5, 1.0, 1.25, -1.25, -0.5, 2.5, 99999999.99, -99999999.99, 3.0],
-        "created_at": [
-            None, "2024-03-01T12:30:45.123456Z", "2024-02-29T00:00:00Z", "2023-12-31T23:59:59.999999Z",
-            "2024-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "1969-12-31T23:59:59.5Z", "2024-03-03T04:59:59Z",
-            "2024-03-31T01:30:00Z", "2100-07-04T17:00:00Z", "1582-10-10T10:00:00Z", "2024-12-30T10:00:00Z",
-        ],
-        "day": [None, "2024-03-01", "2024-02-29", "1970-01-01", "1969-12-31", "2023-01-01", "2024-12-31", "0001-01-01"],
-        "ratio": [None, 0.1, 0.5, 1.0, -0.1, 1e10, -7.5, 0.0, 0.3],
-        "branch": [None, 0, 1, 300, 32767, -32768],
-        "tries": [None, 0, 1, 127, -128],
-        "local_time": [None, "2024-03-01T12:30:45", "2024-03-01T00:00:00", "1999-12-31T23:59:59.5"],
-    }  # fmt: skip
-    made = []
-    for number in range(200):
-        fields = {name: choose.choice(of_field) for name, of_field in values.items()}
-        fields = {name: value for name, value in fields.items() if value is not None or number % 2}
-        made.append(json.dumps({"payment_id": f"p{number}", **fields}).encode())
-    return made
