@@ -7,26 +7,37 @@ counted, and are no fault; lost and unexpected ones are.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 from fraud_filter.audit.books import Books, bounded_database, in_groups
 from fraud_filter.audit.gaps import Recorded, find_gaps, find_missing
-from fraud_filter.audit.history import History, find_history
 from fraud_filter.audit.result import AuditResult, Detection
 from fraud_filter.audit.rulings import Rulings
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
-from fraud_filter.kafka.offsets import find_bounds, find_partitions, open_consumer, read_records
+from fraud_filter.kafka.offsets import (
+    find_bounds,
+    find_partitions,
+    first_since,
+    first_time_ms,
+    open_consumer,
+    read_records,
+)
 from fraud_filter.kafka.topic_id import find_input, open_admin
 from fraud_filter.model.read import read_model, reread_model
-from fraud_filter.oracle import Oracle, Place
+from fraud_filter.oracle import Decision, Oracle, Place
 from fraud_filter.query.source_headers import read_source
+from fraud_filter.rules.features import reach_ms
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.rules.version import ruling_of
 from fraud_filter.schema import REASON_RECORD_TIME, REASON_TOO_LARGE, input_schema
+
+#: By partition.
+Offsets: TypeAlias = Mapping[int, int]
 
 #: Why the filter reads and writes neither key nor value of a record.
 _UNREAD = (REASON_TOO_LARGE, REASON_RECORD_TIME)
@@ -35,8 +46,8 @@ _UNREAD = (REASON_TOO_LARGE, REASON_RECORD_TIME)
 def audit(
     settings: Settings,
     *,
-    start: Mapping[int, int] | None = None,
-    end: Mapping[int, int] | None = None,
+    start: Offsets | None = None,
+    end: Offsets | None = None,
     settle_s: float = 0.0,
     examples: int = 10,
     recorded: Recorded | None = None,
@@ -70,6 +81,7 @@ def audit(
         topics = find_partitions(consumer, settings, ("input_topic", "flagged_topic", "rejected_topic"))
         bounds = find_bounds(consumer, settings, settings.input_topic, topics.pop(settings.input_topic))
         first, last = _range(settings, bounds, start or {}, end or {})
+        low = {number: low for number, (low, _) in bounds.items()}
         time.sleep(settle_s)
         written = {topic: find_bounds(consumer, settings, topic, partitions) for topic, partitions in topics.items()}
     detection = Detection(rules) if labels else None
@@ -77,7 +89,7 @@ def audit(
         books = Books(database, rulings.columns, first, last, examples, rulings.results)
         reader = _Reader(settings, rulings, books)
         former = sum(reader.read_output(topic, topic_id, limits) for topic, limits in written.items())
-        history = find_history(settings, rulings, recorded.begin if recorded else {}, bounds, first, last)
+        history = _find_history(settings, rulings, recorded.begin if recorded else {}, low, first, last)
         payments = reader.read_payments(first, last, history, detection)
         figures = books.compare()
     return AuditResult(
@@ -86,7 +98,7 @@ def audit(
         end=last,
         payments=payments,
         took_s=round(time.monotonic() - began, 3),
-        gaps=find_gaps(recorded, {number: low for number, (low, _) in bounds.items()}, first, last) if recorded else (),
+        gaps=find_gaps(recorded, low, first, last) if recorded else (),
         former=former,
         missing=find_missing(start or {}, end or {}, first),
         detection=detection.result() if detection else None,
@@ -96,7 +108,7 @@ def audit(
 
 
 def _range(
-    settings: Settings, bounds: Mapping[int, tuple[int, int]], start: Mapping[int, int], end: Mapping[int, int]
+    settings: Settings, bounds: Mapping[int, tuple[int, int]], start: Offsets, end: Offsets
 ) -> tuple[dict[int, int], dict[int, int]]:
     """The offsets to audit, by partition, within what is retained."""
     topic, named = settings.input_topic, {*start, *end}
@@ -116,6 +128,69 @@ def _range(
             )
         first[partition] = min(max(wanted, low), last[partition])
     return first, last
+
+
+@dataclass
+class _History:
+    """What features need beyond the audited payments: those before them, and which of them no audit can tell.
+
+    Features of a key whose payments lie on several partitions depend on the order in which the query read these, which
+    is told nowhere. Neither are those of a window that reaches back to before what is retained.
+    """
+
+    #: Where reading begins, by partition; and the key's place among a payment's fields.
+
+    start: dict[int, int]
+    key_at: int = 0
+    #: Append time in ms since 1970 up to which windows reach back to before what can be read, by partition.
+    untold_until: dict[int, int] = field(default_factory=dict)
+    #: Keys with payments on several partitions.
+    scattered: frozenset[Hashable] = frozenset()
+
+    def can_tell(self, partition: int, timestamp_ms: int, decision: Decision) -> bool:
+        """Whether the features of a valid payment follow from what is read."""
+        key = decision.fields[self.key_at]
+        return timestamp_ms > self.untold_until.get(partition, timestamp_ms - 1) and key not in self.scattered
+
+
+def _find_history(
+    settings: Settings, rulings: Rulings, begin: Offsets, low: Offsets, first: Offsets, last: Offsets
+) -> _History:
+    """Reads the input once to find it, where rules have features.
+
+    All by partition: the query's state has nothing of what lies before `begin`, as far as that is known; `low` is the
+    first retained offset, `first` the first audited one, `last` the one after the last.
+    """
+    start, oracle = dict(first), rulings.remembering
+    if oracle is None:
+        return _History(start)
+    longest_ms = reach_ms(rulings.features)
+    untold: dict[int, int] = {}
+    for number, at in first.items():
+        reaches = at
+        if at > low[number] and (time_ms := first_time_ms(settings, number, at, last[number])) is not None:
+            reaches = first_since(settings, [number], max(time_ms - longest_ms, 0)).get(number, at)
+        start[number] = min(max(reaches, begin.get(number, 0), low[number]), at)
+        is_cut = start[number] == low[number] > begin.get(number, 0)
+        oldest = first_time_ms(settings, number, low[number], last[number]) if is_cut else None
+        if oldest is not None:
+            untold[number] = oldest + longest_ms
+    return _History(start, oracle.key_at, untold, _scattered(settings, oracle, start, last))
+
+
+def _scattered(settings: Settings, oracle: Oracle, start: Offsets, end: Offsets) -> frozenset[Hashable]:
+    """The keys with payments on several partitions."""
+    if len(end) < 2:
+        return frozenset()
+    home: dict[Any, int] = {}
+    found: set[Hashable] = set()
+    for number in sorted(end):
+        read = read_records(settings, settings.input_topic, {number: start[number]}, {number: end[number]})
+        for message in chain.from_iterable(read):
+            key = oracle.key(message.value())
+            if home.setdefault(key, number) != number:
+                found.add(key)
+    return frozenset(found - {None})
 
 
 class _Reader:
@@ -150,7 +225,7 @@ class _Reader:
         return former
 
     def read_payments(
-        self, first: dict[int, int], last: Mapping[int, int], history: History, detection: Detection | None
+        self, first: dict[int, int], last: Offsets, history: _History, detection: Detection | None
     ) -> int:
         """Reads the payments, returns their number; `first` moves on where records were removed by now."""
         payments, topic = 0, self._settings.input_topic
@@ -163,9 +238,7 @@ class _Reader:
             self._rulings.forget(end)
         return payments
 
-    def _groups(
-        self, topic: str, start: Mapping[int, int], end: Mapping[int, int]
-    ) -> Iterator[tuple[dict[int, int], dict[int, int]]]:
+    def _groups(self, topic: str, start: Offsets, end: Offsets) -> Iterator[tuple[dict[int, int], dict[int, int]]]:
         """A few partitions at a time: where to begin, as records may have been removed meanwhile, and where to end."""
         for group in in_groups(end):
             with open_consumer(self._settings) as consumer:
@@ -173,7 +246,7 @@ class _Reader:
             retained = {number: min(max(start[number], low[number]), end[number]) for number in group}
             yield retained, {number: end[number] for number in group}
 
-    def _expect(self, message: Any, first: Mapping[int, int], history: History, detection: Detection | None) -> bool:
+    def _expect(self, message: Any, first: Offsets, history: _History, detection: Detection | None) -> bool:
         """Whether the record is audited: one that comes before `first` is read for its key alone."""
         place = Place(message.partition(), message.offset(), message.timestamp()[1])
         decisions = self._rulings.decide(place, message.key(), message.value())
