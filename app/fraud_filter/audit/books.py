@@ -30,6 +30,7 @@ _FINDINGS = ("lost", "duplicated", "unexpected", "unjudged")
 #: Offsets of a partition, and partitions, that are compared at a time: so DuckDB's joins stay within its memory.
 _SLICE, PARTITIONS = 2**16, 8
 _MEMORY = "96MB"
+_INT64 = range(-(2**63), 2**63)
 _ROWS_AT_ONCE = 10_000
 
 #: A `slice` is compared at a time. `part` and `place` are the payment's partition and offset, `version` the number of
@@ -198,9 +199,11 @@ class Books:
         elif decision.rules:
             kind, told, content = FLAGGED, _written(decision.rules), _hashes((key, *decision.fields))
         self._counts[kind] += is_due
-        self._counts["truncated"] += is_due and bool(decision.truncated)
-        slice_ = (place.offset + self._shift[place.partition]) // _SLICE
-        self._due.append_row(slice_, *place[:2], version, kind, place.timestamp_ms, told, content, is_due)
+        if is_due and decision.truncated:
+            self._counts["truncated"] += 1
+        partition, offset, at_ms = place
+        slice_ = (offset + self._shift[partition]) // _SLICE
+        self._due.append_row(slice_, partition, offset, version, kind, at_ms, told, content, is_due)
 
     def find(self, kind: str, partition: int, offset: int, reason: str) -> None:
         """Notes a finding."""
@@ -235,7 +238,9 @@ class Books:
         }
 
     def _see(self, source: Source, version: int, kind: int, told: str, content: bytes) -> None:
-        at_ms = min(max(source.timestamp_ms, -(2**63)), 2**63 - 1)
+        at_ms = source.timestamp_ms
+        if at_ms not in _INT64:
+            at_ms = min(max(at_ms, _INT64[0]), _INT64[-1])
         self._last[source.partition] = max(self._last.get(source.partition, -1), source.offset)
         slice_ = (source.offset + self._shift[source.partition]) // _SLICE
         self._seen.append_row(slice_, source.partition, source.offset, version, kind, at_ms, told, content, None)
