@@ -1,1 +1,1 @@
-"""The rules file: its form, what a predicate may say, and what it may cost."""
+"""The rules file: its form, its features, and the language of its predicates."""
