@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from fraud_filter.config import duration_s
 from fraud_filter.config.kinds import Duration
 from fraud_filter.rules.decay import HALVINGS, STRIDE
-from fraud_filter.rules.entry import explain
+from fraud_filter.rules.document import explain
 from fraud_filter.schema import RULES_FIELD, PaymentSchema
 from fraud_filter.schema import Field as PaymentField
 from fraud_filter.text.nearest import did_you_mean

@@ -1,4 +1,4 @@
-"""The rules file: what a rule is, and how it is read. Knows no Spark: `rule_check` asks Spark whether predicates hold.
+"""The rules file: what a rule is, and how it is read. Knows no Spark.
 
 A rule has a name and either a Spark SQL predicate (`when`) or a list of blocked ids (`blocked`).
 """
@@ -15,8 +15,7 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
 from fraud_filter.rules.decay import least_half_ms
-from fraud_filter.rules.document import FEATURES, RULES, Listed, read_document, repeated_keys
-from fraud_filter.rules.entry import Blocked, parse_entry
+from fraud_filter.rules.document import FEATURES, RULES, Blocked, Listed, parse_entry, read_document, repeated_keys
 from fraud_filter.rules.features import Feature, fields_of, parse_feature
 from fraud_filter.rules.language import LanguageError, names_of, read_predicate
 from fraud_filter.schema import SCORE, Field, PaymentSchema

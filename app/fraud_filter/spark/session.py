@@ -31,7 +31,7 @@ _LOOK_S = 0.5
 #: What rules are checked for, and mean: no setting of a user's changes it.
 _RULES_CONF = {
     # No record ends the query: a division by zero or a failed cast in a rule gives null, and what throws even so is no
-    # part of a rule (`rule_functions`).
+    # part of a rule (`rules/language`).
     "spark.sql.ansi.enabled": "false",
     # Rules on hours and days mean the same on every machine.
     "spark.sql.session.timeZone": "UTC",
