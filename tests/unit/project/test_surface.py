@@ -1,10 +1,12 @@
-"""What users and their programs hold on to stays: verbs with options, settings, metrics with labels.
+"""What users and their programs hold on to stays: verbs, settings, metrics, log events, exit codes, JSON fields.
 
 A change of `tests/data/surface.yml` belongs into CHANGELOG: whatever goes or is renamed breaks somebody.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +15,18 @@ import click
 import pytest
 import yaml
 
+from fraud_filter import errors
+from fraud_filter.audit.result import AuditResult
+from fraud_filter.checkpoint.report import Inspection
 from fraud_filter.cli.main import cli
 from fraud_filter.config import Settings, env_name
+from fraud_filter.generator.report import Report as Sent
+from fraud_filter.home import HOME
 from fraud_filter.metrics.catalogue import CATALOGUE
+from fraud_filter.monitor.health import Verdict as Health
+from fraud_filter.query.trial import Verdict as Tried
 
+_EVENT = re.compile(r"event=([a-z_]+)")
 SURFACE = Path(__file__).parents[2] / "data/surface.yml"
 
 
@@ -31,10 +41,27 @@ def _verbs(command: click.Command, name: str = "fraud-filter") -> Iterator[tuple
         yield name, sorted(option for one in command.params for option in (*one.opts, *one.secondary_opts))
 
 
+def _events() -> list[str]:
+    """Names of log events."""
+    return sorted({name for file in HOME.glob("app/fraud_filter/**/*.py") for name in _EVENT.findall(file.read_text())})
+
+
 NOW: dict[str, Any] = {
     "verbs": dict(_verbs(cli)),
     "settings": [env_name(name) for name in Settings.model_fields],
     "metrics": {one.name: list(one.labels) for one in CATALOGUE},
+    "events": _events(),
+    "exit_codes": {name: code for name, code in vars(errors).items() if name.startswith("EXIT_")},
+    "json": {
+        verb: sorted(one.name for one in dataclasses.fields(printed))
+        for verb, printed in {
+            "audit": AuditResult,
+            "checkpoint inspect": Inspection,
+            "generate": Sent,
+            "health": Health,
+            "rules test": Tried,
+        }.items()
+    },
 }
 
 
