@@ -18,6 +18,7 @@ VALUES = {
     "query_name": "another-name",
     "payment_schema": "conf/orders.ddl",
     "record_format": "json-registry",
+    "time_unit": "ms",
     "rules": "conf/orders.yml",
     "features_unsupported": "skip",
     "source": "rate",
