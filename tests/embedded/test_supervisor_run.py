@@ -148,6 +148,8 @@ def test_too_many_restarts_without_progress_are_told_and_end_the_program(stage: 
             wait_until(lambda: len(events(program, "started")) == lives, "the query runs", program)  # noqa: B023
             if lives == 1:
                 wait_until(lambda: asked("/readyz")[0] == 200, "it is ready, as nothing waits", program)
+                # of no records; later, it would be the progress of another life
+                wait_until(lambda: "last commit" in asked("/readyz")[1], "its first commit is seen", program)
             if lives == 4:
                 time.sleep(2)  # the query runs, and looks as it did in the first life
                 assert asked("/readyz")[0] == asked("/healthz")[0] == 503
