@@ -5,11 +5,16 @@ Spark does the same for its own functions (`StructsToJson`, which is `to_json`, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
+
+_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
+#: Names and types of this many are held: each part of a name that is looked up is a question to Java.
+_HELD = 256
 
 
 def active_jvm() -> Any:
@@ -19,9 +24,15 @@ def active_jvm() -> Any:
     return SparkSession.active()._jvm
 
 
+@functools.lru_cache(_HELD)
+def java_class(jvm: Any, name: str) -> Any:
+    """What makes objects of the class, or has its static methods."""
+    return functools.reduce(getattr, name.split("."), jvm)
+
+
 def constant(jvm: Any, value: Any, name: str) -> Any:
     """The Java object `value` of the class `name` as an expression; tasks get it serialised, with their code."""
-    return jvm.org.apache.spark.sql.catalyst.expressions.Literal(value, object_type(jvm, name))
+    return java_class(jvm, f"{_EXPRESSIONS}.Literal")(value, object_type(jvm, name))
 
 
 def call(jvm: Any, target: Any, method: str, result: Any, *arguments: Any) -> Any:
@@ -31,22 +42,21 @@ def call(jvm: Any, target: Any, method: str, result: Any, *arguments: Any) -> An
         result: Spark's data type of what it returns.
         arguments: expressions.
     """
-    seq = jvm.PythonUtils.toSeq
-    invoke = jvm.org.apache.spark.sql.catalyst.expressions.objects.Invoke
+    seq = java_class(jvm, "PythonUtils").toSeq
+    invoke = java_class(jvm, f"{_EXPRESSIONS}.objects.Invoke")
     return invoke(target, method, result, seq(list(arguments)), seq([]), True, True, True)
 
 
 def text(jvm: Any, java_text: Any) -> Any:
     """The expression `java_text`, a `java.lang.String`, as an expression of type STRING."""
-    seq = jvm.PythonUtils.toSeq
-    strings = jvm.java.lang.Class.forName("org.apache.spark.unsafe.types.UTF8String")
-    static = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke
-    arguments = seq([java_text])
-    return static(
-        strings, data_type(jvm, "STRING"), "fromString", arguments, seq([]), True, True, True, jvm.scala.Option.empty()
-    )
+    seq = java_class(jvm, "PythonUtils").toSeq
+    strings = java_class(jvm, "java.lang.Class").forName("org.apache.spark.unsafe.types.UTF8String")
+    static = java_class(jvm, f"{_EXPRESSIONS}.objects.StaticInvoke")
+    none, arguments = java_class(jvm, "scala.Option").empty(), seq([java_text])
+    return static(strings, data_type(jvm, "STRING"), "fromString", arguments, seq([]), True, True, True, none)
 
 
+@functools.lru_cache(_HELD)
 def data_type(jvm: Any, ddl: str) -> Any:
     """Spark's data type of a DDL text that names one type."""
     return jvm.org.apache.spark.sql.types.DataType.fromDDL(ddl)
@@ -57,6 +67,7 @@ def struct_type(jvm: Any, ddl: str) -> Any:
     return jvm.org.apache.spark.sql.types.StructType.fromDDL(ddl)
 
 
+@functools.lru_cache(_HELD)
 def object_type(jvm: Any, name: str) -> Any:
     """Spark's data type of a Java object of the class `name`."""
     return jvm.org.apache.spark.sql.types.ObjectType(jvm.java.lang.Class.forName(name))
@@ -64,7 +75,7 @@ def object_type(jvm: Any, name: str) -> Any:
 
 def expression(jvm: Any, column: Column) -> Any:
     """The expression of a column."""
-    return jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(column._jc)
+    return java_class(jvm, "org.apache.spark.sql.classic.ExpressionUtils").expression(column._jc)
 
 
 def try_eval(jvm: Any, throwing: Column) -> Column:
@@ -76,7 +87,7 @@ def column(jvm: Any, java_expression: Any) -> Column:
     """The column of an expression."""
     from pyspark.sql.classic.column import Column
 
-    return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(java_expression))
+    return Column(java_class(jvm, "org.apache.spark.sql.classic.ExpressionUtils").column(java_expression))
 
 
 def interpreted(inputs: Sequence[tuple[Column, Any]], result: Any, make: Callable[..., Column]) -> Column:
