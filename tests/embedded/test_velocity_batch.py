@@ -12,7 +12,7 @@ import pytest
 
 from fraud_filter.config import load
 from fraud_filter.oracle.velocity import Velocity
-from fraud_filter.query.velocity import add_features_in_batch
+from fraud_filter.query.velocity import add_features, add_features_in_batch
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.schema import load_schema
 
@@ -76,3 +76,33 @@ def test_spark_s_features_are_the_oracle_s_to_the_last_bit(spark: Any, tmp_path:
     assert [row["_truncated"] for row in found] == [",".join(one.truncated) for one in expected]
     if kinds == "all":
         assert {one.truncated for one in expected} >= {(), ("payments", "spent", "known")}
+
+
+def test_a_broker_s_clock_that_is_ahead_makes_no_later_payment_late(spark: Any, tmp_path: Path) -> None:
+    """Spark drops what is behind its watermark, which goes by the newest time that it has seen."""
+    (tmp_path / "payment.ddl").write_text(DDL)
+    (tmp_path / "rules.yml").write_text(f"features:\n{FEATURES}\nrules:\n  - {{name: each, when: amount > 0}}\n")
+    features = load_rules(tmp_path / "rules.yml", load_schema(tmp_path / "payment.ddl")).features
+    now = datetime.now(UTC)
+    ages = [timedelta(), timedelta(days=-2), timedelta(), timedelta(minutes=50), timedelta()]
+    ddl = "_partition INT, _offset BIGINT, _timestamp TIMESTAMP, _is_rejected BOOLEAN, " + DDL.replace(" NOT NULL", "")
+    for offset, age in enumerate(ages):
+        row = (0, offset, now - age, False, f"card {offset}", Decimal(1), 1.0, f"p{offset}", None)
+        spark.createDataFrame([row], ddl).coalesce(1).write.mode("append").parquet(str(tmp_path / f"in/{offset}"))
+    stream = spark.readStream.schema(ddl.replace(" NOT NULL", "")).option("maxFilesPerTrigger", 1)
+    found = add_features(stream.parquet(str(tmp_path / "in/*")), features, load())
+    query = (
+        found.select("_offset", "payments").writeStream.format("memory").queryName("ahead").outputMode("update")
+        .option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    )  # fmt: skip
+    try:
+        query.processAllAvailable()
+        dropped = [
+            operator.numRowsDroppedByWatermark for one in query.recentProgress for operator in one.stateOperators
+        ]
+    finally:
+        query.stop()
+    decided = {row["_offset"]: row["payments"] for row in spark.table("ahead").collect()}
+    assert decided == dict.fromkeys(range(len(ages)), 1)
+    assert sum(dropped) == 0
+    assert len(dropped) >= len(ages)
