@@ -61,6 +61,9 @@ FIRST_TIME, LAST_TIME = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
 #: The same in microseconds since 1970.
 FIRST_TIME_US, LAST_TIME_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 
+#: Microseconds of the units that numbers for a TIMESTAMP may have (setting `time_unit`).
+UNITS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
 #: Schema Registry's prefix: this byte, then the schema's id in four. The id is not looked at.
 PREFIX_BEGIN, PREFIX_BYTES = b"\0", 5
 
@@ -120,6 +123,11 @@ class PaymentSchema:
     def required(self) -> tuple[str, ...]:
         """Names of the fields that a payment must carry."""
         return tuple(field.name for field in self.fields if field.required)
+
+    @property
+    def has_decimals(self) -> bool:
+        """Whether a field is a DECIMAL, or has one within it."""
+        return any("DECIMAL(" in field.type for field in self.fields)
 
     @property
     def ddl(self) -> str:

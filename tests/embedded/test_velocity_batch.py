@@ -18,6 +18,7 @@ from fraud_filter.schema import load_schema
 
 HELD = 6
 DDL = "card STRING NOT NULL, amount DECIMAL(12, 2), ratio DOUBLE, id STRING, own TIMESTAMP"
+_ROW = "_partition INT, _offset BIGINT, _timestamp TIMESTAMP, _is_rejected BOOLEAN, " + DDL.replace(" NOT NULL", "")
 FEATURES = """\
   - {name: payments, per: card, over: 1 minute, value: count}
   - {name: spent, per: card, over: 2 minutes, value: sum(amount)}
@@ -66,9 +67,8 @@ def test_spark_s_features_are_the_oracle_s_to_the_last_bit(spark: Any, tmp_path:
         (0, offset, _time(ms * 1000), False, *fields, None if own is None else _time(own))
         for offset, ms, (*fields, own) in payments
     ]
-    ddl = "_partition INT, _offset BIGINT, _timestamp TIMESTAMP, _is_rejected BOOLEAN, " + DDL.replace(" NOT NULL", "")
     settings = load({"velocity_payments": str(HELD)})
-    found = add_features_in_batch(spark.createDataFrame(rows, ddl), features, settings).orderBy("_offset").collect()
+    found = add_features_in_batch(spark.createDataFrame(rows, _ROW), features, settings).orderBy("_offset").collect()
     velocity = Velocity(features, schema, HELD)
     expected = [velocity.see(*payment) for payment in payments]
     names = [feature.name for feature in features]
@@ -85,11 +85,10 @@ def test_a_broker_s_clock_that_is_ahead_makes_no_later_payment_late(spark: Any, 
     features = load_rules(tmp_path / "rules.yml", load_schema(tmp_path / "payment.ddl")).features
     now = datetime.now(UTC)
     ages = [timedelta(), timedelta(days=-2), timedelta(), timedelta(minutes=50), timedelta()]
-    ddl = "_partition INT, _offset BIGINT, _timestamp TIMESTAMP, _is_rejected BOOLEAN, " + DDL.replace(" NOT NULL", "")
     for offset, age in enumerate(ages):
         row = (0, offset, now - age, False, f"card {offset}", Decimal(1), 1.0, f"p{offset}", None)
-        spark.createDataFrame([row], ddl).coalesce(1).write.mode("append").parquet(str(tmp_path / f"in/{offset}"))
-    stream = spark.readStream.schema(ddl.replace(" NOT NULL", "")).option("maxFilesPerTrigger", 1)
+        spark.createDataFrame([row], _ROW).coalesce(1).write.mode("append").parquet(str(tmp_path / f"in/{offset}"))
+    stream = spark.readStream.schema(_ROW).option("maxFilesPerTrigger", 1)
     found = add_features(stream.parquet(str(tmp_path / "in/*")), features, load())
     query = (
         found.select("_offset", "payments").writeStream.format("memory").queryName("ahead").outputMode("update")

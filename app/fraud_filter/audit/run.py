@@ -138,9 +138,9 @@ class _History:
     is told nowhere. Neither are those of a window that reaches back to before what is retained.
     """
 
-    #: Where reading begins, by partition; and the key's place among a payment's fields.
-
+    #: Where reading begins, by partition.
     start: dict[int, int]
+    #: The key's place among a payment's fields.
     key_at: int = 0
     #: Append time in ms since 1970 up to which windows reach back to before what can be read, by partition.
     untold_until: dict[int, int] = field(default_factory=dict)

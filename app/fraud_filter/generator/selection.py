@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from fraud_filter.errors import UsageError
 from fraud_filter.schema import Field, PaymentSchema
+from fraud_filter.text.ddl import WHOLE
 
 #: What a SELECT calls the file.
 TABLE = "file"
@@ -30,7 +31,6 @@ _READERS = {
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "read_json({path}, columns = {columns})"),
     ".parquet": "read_parquet({path})",
 }
-_INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 #: Integers, also as a column of DOUBLE shows them.
 _INTEGER = r"[+-]?[0-9]+(\.0*)?"
 #: A decimal number of so many digits is the same after a DOUBLE, which is what JSON's readers take.
@@ -177,7 +177,7 @@ def _of_json(part: Any) -> Any:
 
 def _is_raw(field: Field) -> bool:
     """Whether a file of JSON gives the field as it is written."""
-    return field.type in (*_INTEGERS, "STRING")
+    return field.type in (*WHOLE, "STRING")
 
 
 def _as_text(name: str) -> str:
@@ -194,12 +194,12 @@ def _checked(field: Field, kind: str) -> str:
     def refused(why: str) -> str:
         return f"error({_text(f'column {field.name!r}: ')} || {raw} || {_text(f' {why}')})"
 
-    value = f"TRY_CAST({raw if field.type in _INTEGERS else name} AS {kind})"
+    value = f"TRY_CAST({raw if field.type in WHOLE else name} AS {kind})"
     flaws = [(f"typeof({name}) = 'BLOB'", "is binary; give base64(…) of it with --select")]
     if field.type == "STRING":
         value = _as_text(name)
         flaws.append((f"typeof({name}) = 'JSON' AND json_type({name}::JSON) = 'DOUBLE'", "is no text but a number"))
-    elif field.type in _INTEGERS:
+    elif field.type in WHOLE:
         flaws.append((f"NOT regexp_full_match(trim({raw}), '{_INTEGER}')", f"is no {field.type}"))
     elif kind == "DOUBLE":
         flaws.append((f"NOT isfinite({value})", "is a number that JSON can't say"))

@@ -1,7 +1,7 @@
 """Turns the JSON value of one field into the value that the filter reads, by its type in payment.ddl.
 
-A reader is given what Python's `json` makes of the value, with fractions as float or Decimal, and never None. It has
-no value of its own choice: what is not of the type's own kind is refused. `query/json_value` is its equal.
+A reader is given what Python's `json` makes of the value, with fractions as float or Decimal, and never None. It
+refuses every value that does not fit the type. `query/json_value` does the same in Spark.
 
 Values: STRING str, BOOLEAN bool, whole numbers int, DOUBLE and FLOAT float, DECIMAL Decimal with the type's scale,
 TIMESTAMP int microseconds since 1970 in UTC, DATE int days since 1970, STRUCT dict, ARRAY list, MAP list of pairs.
@@ -10,23 +10,20 @@ TIMESTAMP int microseconds since 1970 in UTC, DATE int days since 1970, STRUCT d
 from __future__ import annotations
 
 import decimal
+import math
 import re
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from typing import Any, TypeAlias
 
 from fraud_filter.oracle.times import date_days, taken_us, timestamp_us
-from fraud_filter.rules.language import WHOLE
-from fraud_filter.schema import DECIMAL_TEXT, Field
-from fraud_filter.text.ddl import Kind
+from fraud_filter.schema import DECIMAL_TEXT, UNITS_US
+from fraud_filter.text.ddl import WHOLE, Kind
 
 _DECIMAL_TEXT = re.compile(DECIMAL_TEXT)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_LARGEST = float.fromhex("0x1.fffffffffffffp+1023")
-_MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _EXACT = decimal.Context(prec=4_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 Read: TypeAlias = Callable[[Any], Any]
@@ -36,21 +33,12 @@ class WrongTypeError(ValueError):
     """The field does not take this value: the payment is rejected."""
 
 
-@dataclass(frozen=True)
-class FieldReader:
-    """How one field is read. `read` takes a value of Python's `json` and raises ValueError or ArithmeticError."""
+def field_reader(kind: Kind, unit: str = "") -> Read:
+    """The reader of a type: it takes a value of Python's `json`, and raises ValueError or ArithmeticError.
 
-    field: Field
-    read: Read
-
-
-def field_reader(field: Field, time_unit: str = "") -> FieldReader:
-    """The reader of a field; `time_unit` is that of numbers for a TIMESTAMP ("s", "ms", "us"), "" for none."""
-    return FieldReader(field, _reader(field.kind, time_unit))
-
-
-def _reader(kind: Kind, unit: str) -> Read:
-    parts = {name: _reader(part, unit) for name, part in kind.parts}
+    `unit` is that of numbers for a TIMESTAMP ("s", "ms", "us"), "" for none.
+    """
+    parts = {name: field_reader(part, unit) for name, part in kind.parts}
     if kind.name == "STRUCT":
         return partial(_struct, parts)
     if kind.name in ("ARRAY", "MAP"):
@@ -60,7 +48,7 @@ def _reader(kind: Kind, unit: str) -> Read:
     if kind.name in WHOLE:
         return partial(_whole, 2 ** (WHOLE[kind.name] - 1))
     if kind.name == "TIMESTAMP" and unit:
-        return partial(_time_or_number, _MICROS[unit])
+        return partial(_time_or_number, UNITS_US[unit])
     return _SCALARS[kind.name]
 
 
@@ -85,7 +73,7 @@ def _double(value: Any) -> float:
     if type(value) is not float and type(value) is not int and type(value) is not Decimal:
         raise WrongTypeError
     number = float(value) + 0.0  # without the sign of a zero
-    if not -_LARGEST <= number <= _LARGEST:
+    if not math.isfinite(number):
         raise WrongTypeError
     return number
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from fraud_filter import schema as layout
-from fraud_filter.oracle.fields import FieldReader, field_reader
+from fraud_filter.oracle.fields import Read, field_reader
 from fraud_filter.schema import PaymentSchema
 
 _BLANK = " \t\r\n"
@@ -45,14 +45,11 @@ class PaymentReader:
 
     def __init__(self, schema: PaymentSchema, results: Collection[str] = ()) -> None:
         """`results` are fields that the filter computed: a DOUBLE of these may be no number, which is a text then."""
-        self.readers: tuple[FieldReader, ...] = tuple(field_reader(field, schema.time_unit) for field in schema.fields)
-        self._reads: list[tuple[str, Callable[[Any], Any]]] = [
-            (one.field.name, partial(_result, one.read) if one.field.name in results else one.read)
-            for one in self.readers
-        ]
+        reads = ((field.name, field_reader(field.kind, schema.time_unit)) for field in schema.fields)
+        self._reads = [(name, partial(_result, read) if name in results else read) for name, read in reads]
         self._required = tuple(at for at, field in enumerate(schema.fields) if field.required)
         self._has_prefix = schema.has_prefix
-        fraction = _exact if any("DECIMAL(" in field.type for field in schema.fields) else None
+        fraction = _exact if schema.has_decimals else None
         self._unique, self._any = (
             json.JSONDecoder(object_pairs_hook=hook, parse_constant=_no_number, parse_float=fraction)
             for hook in (_unique, None)
@@ -156,5 +153,5 @@ def _no_number(word: str) -> NoReturn:
     raise ValueError(f"no JSON: {word}")
 
 
-def _result(read: Callable[[Any], Any], value: Any) -> Any:
+def _result(read: Read, value: Any) -> Any:
     return _NON_NUMBERS[value] if type(value) is str and value in _NON_NUMBERS else read(value)

@@ -16,15 +16,16 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from operator import itemgetter
 from typing import Any
 
-from fraud_filter.rules.language import WHOLE, LanguageError, Node, digits, read_predicate
+from fraud_filter.oracle.times import DAY_US, SECOND_US
+from fraud_filter.rules.language import LanguageError, Node, digits, read_predicate
 from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.rules.words import CAPITALS, SMALL
 from fraud_filter.schema import PaymentSchema
+from fraud_filter.text.ddl import WHOLE
 
 _Row = Sequence[Any]
 _Evaluated = Callable[[_Row], Any]
 
-_SECOND_US, _DAY_US = 1_000_000, 86_400_000_000
 _EPOCH = datetime.date(1970, 1, 1)
 #: Wide enough for each product and quotient of decimals of 38 digits.
 _EXACT = Context(prec=160)
@@ -288,8 +289,8 @@ def _cast(source: str, target: str) -> Callable[[Any], Any]:
     if target == "STRING":
         return (lambda value: str(value).lower()) if source == "BOOLEAN" else str
     if target == "DATE":
-        return (lambda us: us // _DAY_US) if source == "TIMESTAMP" else lambda days: days
-    return (lambda days: days * _DAY_US) if source == "DATE" else lambda us: us
+        return (lambda us: us // DAY_US) if source == "TIMESTAMP" else lambda days: days
+    return (lambda days: days * DAY_US) if source == "DATE" else lambda us: us
 
 
 # -- nested values, texts and times
@@ -315,14 +316,14 @@ def _date(days: int) -> datetime.date:
 
 
 def _beginning(unit: str, us: int) -> int:
-    steps = {"SECOND": _SECOND_US, "MINUTE": 60 * _SECOND_US, "HOUR": 3600 * _SECOND_US, "DAY": _DAY_US}
+    steps = {"SECOND": SECOND_US, "MINUTE": 60 * SECOND_US, "HOUR": 3600 * SECOND_US, "DAY": DAY_US}
     if unit in steps:
         return us - us % steps[unit]
-    day = _date(us // _DAY_US)
+    day = _date(us // DAY_US)
     if unit == "WEEK":
-        return us - us % _DAY_US - day.weekday() * _DAY_US
+        return us - us % DAY_US - day.weekday() * DAY_US
     month = {"YEAR": 1, "QUARTER": (day.month - 1) // 3 * 3 + 1}.get(unit, day.month)
-    return (datetime.date(day.year, month, 1) - _EPOCH).days * _DAY_US
+    return (datetime.date(day.year, month, 1) - _EPOCH).days * DAY_US
 
 
 _DAYS: dict[str, Callable[[datetime.date], int]] = {
@@ -352,11 +353,11 @@ _MEANINGS: dict[str, Callable[..., Any]] = {
     "endswith": str.endswith,
     "contains": operator.contains,
     "instr": lambda text, sought: text.find(sought) + 1,
-    "hour": lambda us: us // (3600 * _SECOND_US) % 24,
-    "minute": lambda us: us // (60 * _SECOND_US) % 60,
-    "second": lambda us: us // _SECOND_US % 60,
+    "hour": lambda us: us // (3600 * SECOND_US) % 24,
+    "minute": lambda us: us // (60 * SECOND_US) % 60,
+    "second": lambda us: us // SECOND_US % 60,
     "date_trunc": _beginning,
-    "unix_seconds": lambda us: us // _SECOND_US,
+    "unix_seconds": lambda us: us // SECOND_US,
     "unix_millis": lambda us: us // 1000,
     "unix_micros": lambda us: us,
     "unix_date": lambda days: days,

@@ -34,8 +34,7 @@ class JsonRecord:
     def __init__(self, schema: PaymentSchema) -> None:
         self._jvm = invoke.active_jvm()
         self._schema = schema
-        exact = any("DECIMAL(" in field.type for field in schema.fields)
-        self._first = _reader(self._jvm, exact)
+        self._first = _reader(self._jvm, schema.has_decimals)
         features = self._jvm.com.fasterxml.jackson
         self._only = _with(self._first, features.databind.DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
         self._unique = _with(self._only, features.core.JsonParser.Feature.STRICT_DUPLICATE_DETECTION)
@@ -75,13 +74,13 @@ class JsonRecord:
         return F.when(values.ask(tree, "isObject", "BOOLEAN"), F.struct(*fields))
 
     def _judged(self, tree: Column, payment: Column) -> Column:
-        required = {name: payment[name].isNotNull() for name in self._schema.required}
+        required = (payment[name].isNotNull() for name in self._schema.required)
         others = (
             payment[field.name].isNotNull() | ~self._values.has(tree, field.name)
             for field in self._schema.fields
             if not field.required
         )
-        is_whole = reduce(lambda one, other: one & other, (*required.values(), *others), payment.isNotNull())
+        is_whole = reduce(lambda one, other: one & other, (*required, *others), payment.isNotNull())
         return F.struct(payment.alias("payment"), is_whole.alias("is_whole"))
 
     def _flaw(self, java_text: Column, value: Column, text: Column, payment: Column) -> Column:

@@ -14,16 +14,14 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from fraud_filter import schema as layout
 from fraud_filter.query import invoke
-from fraud_filter.text.ddl import Kind
+from fraud_filter.text.ddl import WHOLE, Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 NODE = "com.fasterxml.jackson.databind.JsonNode"
 _STRING = "java.lang.String"
-_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _MOST = {"DOUBLE": 1.7976931348623157e308, "FLOAT": 3.4028234663852886e38}
-_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000}
 
 
 class Values:
@@ -61,19 +59,19 @@ class Values:
             return self._decimal(node, kind)
         if kind.name in _MOST:
             return self._float(node, kind.name)
-        return self._whole(node, kind.name) if kind.name in _BITS else self._time(node, kind.name)
+        return self._whole(node, kind.name) if kind.name in WHOLE else self._time(node, kind.name)
 
     def _text(self, node: Column) -> Column:
         return self._java_text(node, "textValue")  # null for what is none
 
     def _whole(self, node: Column, name: str) -> Column:
-        is_long, kind, read = name == "BIGINT", "canConvertToInt", "intValue"
-        if is_long:
-            kind, read = "canConvertToLong", "longValue"
-        fits = self.ask(node, "isIntegralNumber", "BOOLEAN") & self.ask(node, kind, "BOOLEAN")
-        number = F.when(fits, self.ask(node, read, "BIGINT" if is_long else "INT"))
-        limit = 2 ** (_BITS[name] - 1)
-        return number if name in ("INT", "BIGINT") else F.when(number.between(-limit, limit - 1), number.cast(name))
+        fits, read, kind = ("canConvertToInt", "intValue", "INT")
+        if name == "BIGINT":
+            fits, read, kind = ("canConvertToLong", "longValue", "BIGINT")
+        is_fit = self.ask(node, "isIntegralNumber", "BOOLEAN") & self.ask(node, fits, "BOOLEAN")
+        number = F.when(is_fit, self.ask(node, read, kind))
+        limit = 2 ** (WHOLE[name] - 1)
+        return number if name == kind else F.when(number.between(-limit, limit - 1), number.cast(name))
 
     def _float(self, node: Column, name: str) -> Column:
         number = self.ask(node, "doubleValue", "DOUBLE").cast(name)
@@ -91,9 +89,9 @@ class Values:
         if name != "TIMESTAMP" or not self._unit:
             return time
         number = self._whole(node, "BIGINT")
-        per_second = _PER_SECOND[self._unit]
-        first, last = (limit * per_second // 1_000_000 for limit in (layout.FIRST_TIME_US, layout.LAST_TIME_US))
-        micros = F.when(number.between(first, last), number * F.lit(1_000_000 // per_second))
+        unit_us = layout.UNITS_US[self._unit]
+        first, last = (limit // unit_us for limit in (layout.FIRST_TIME_US, layout.LAST_TIME_US))
+        micros = F.when(number.between(first, last), number * F.lit(unit_us))
         return F.coalesce(time, F.timestamp_micros(micros))
 
     def _struct(self, node: Column, kind: Kind) -> Column:

@@ -20,6 +20,7 @@ from fraud_filter.rules.decay import HALVINGS, STRIDE
 from fraud_filter.rules.document import explain
 from fraud_filter.schema import RULES_FIELD, PaymentSchema
 from fraud_filter.schema import Field as PaymentField
+from fraud_filter.text.ddl import WHOLE
 from fraud_filter.text.nearest import did_you_mean
 
 #: Values without a field, and values of one.
@@ -28,11 +29,10 @@ OF_FIELD = ("sum", "avg", "min", "max", "count_distinct")
 #: Those that can decay.
 DECAYING = ("count", "sum")
 
-_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _FLOATING = ("FLOAT", "DOUBLE")
 #: Types whose values are equal or not, without a doubt (a zero with a sign, a NaN).
-_EXACT = (*_WHOLE, "STRING", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
-_KEYS = (*_WHOLE, "STRING")
+_EXACT = (*WHOLE, "STRING", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
+_KEYS = (*WHOLE, "STRING")
 _VALUE = re.compile(r"(?P<kind>\w+)(?:\(\s*(?P<field>[^()]+?)\s*\))?")
 _DECIMAL = re.compile(r"DECIMAL\((\d+)(?:, ?(\d+))?\)")
 _MOST_DIGITS = 38
@@ -209,8 +209,8 @@ def _value_type(kind: str, field: str | None, schema: PaymentSchema) -> tuple[st
         known = ", ".join(sorted(types))
         return "", [f"value: unknown field {field!r}{did_you_mean(field, types)}; a record has {known}"]
     given = types[field]
-    numbers = (*_WHOLE, *_FLOATING, f"DECIMAL of {_MOST_DIGITS - _MORE_DIGITS} digits at most")
-    is_right = given in (*_WHOLE, *_FLOATING) or _digits(given) is not None
+    numbers = (*WHOLE, *_FLOATING, f"DECIMAL of {_MOST_DIGITS - _MORE_DIGITS} digits at most")
+    is_right = given in (*WHOLE, *_FLOATING) or _digits(given) is not None
     needed: tuple[str, ...] = numbers
     result = {"sum": _sum_type(given), "avg": "DOUBLE"}.get(kind, given)
     if kind == "count_distinct":

@@ -21,7 +21,7 @@ from lark.tree import Meta
 from fraud_filter.rules.patterns import PatternError, read_like, read_regex
 from fraud_filter.rules.words import CAPITALS, FUNCTIONS, OTHERWISE, QUANTIFIERS, REFUSED, REWRITTEN, SMALL, UNITS, Word
 from fraud_filter.schema import PaymentSchema
-from fraud_filter.text.ddl import SCALARS, parse_type
+from fraud_filter.text.ddl import SCALARS, WHOLE, parse_type
 from fraud_filter.text.nearest import did_you_mean
 
 #: In the order in which Spark's signs bind.
@@ -86,8 +86,7 @@ _SHORT = 200
 _ELEMENT_LOOKS = 2
 _MOST_DIGITS = 38
 
-#: Bits of the whole numbers, and the digits that a DECIMAL has for them.
-WHOLE = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+#: The digits that a DECIMAL has for whole numbers.
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
 _NESTED = ("ARRAY", "MAP", "STRUCT")
 _NUMBERS = (*WHOLE, "DECIMAL", "DOUBLE")
@@ -186,8 +185,8 @@ def digits(kind: str) -> tuple[int, int]:
     """Precision and scale of a DECIMAL, or of one that can hold a whole number of the type."""
     if kind in _DIGITS:
         return _DIGITS[kind], 0
-    precision, scale = re.findall(r"\d+", kind)
-    return int(precision), int(scale)
+    parsed = parse_type(kind)
+    return parsed.precision, parsed.scale
 
 
 @functools.cache

@@ -1,8 +1,8 @@
 """The patterns of LIKE and RLIKE that a rule may hold: Java and Python read them alike, in time linear in the text.
 
-A pattern is read once and written anew, without what the two understand differently: `.` is any character but a line
-feed, `$` the end of the text, `\\d`, `\\w` and `\\s` are ASCII. A part that may match in several ways multiplies the
-looks at what follows it; a part without an end stands last, or once behind `^`.
+A pattern is parsed, and written again without anything that Java and Python read differently: `.` is any character but
+a line feed, `$` the end of the text, `\\d`, `\\w` and `\\s` are ASCII. A part that may match in several ways multiplies
+the looks at what follows it; a part without an end stands last, or once behind `^`.
 """
 
 from __future__ import annotations

@@ -19,11 +19,11 @@ from fraud_filter.rules.document import FEATURES, RULES, Blocked, Listed, parse_
 from fraud_filter.rules.features import Feature, fields_of, parse_feature
 from fraud_filter.rules.language import LanguageError, names_of, read_predicate
 from fraud_filter.schema import SCORE, Field, PaymentSchema
+from fraud_filter.text.ddl import WHOLE
 from fraud_filter.text.nearest import did_you_mean
 
-#: An integer as Spark writes it, and the bits of the types that hold one.
+#: An integer as Spark writes it.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
-_INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 #: What a rule looks at: the payment alone, or what its key did before as well, or the model's score.
 Family = Literal["rules", "velocity", "model"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
@@ -239,9 +239,9 @@ def _never_equal(field: Field, ids: tuple[str, ...]) -> str:
     """Why the field is never equal to one of the ids; they are compared as texts, a number in its usual form."""
     if field.type == "STRING":
         return ""
-    if field.type not in _INTEGERS:
-        return f"{field.name!r} is a {field.type}; a block list needs a STRING, {', '.join(_INTEGERS)}"
-    most = 2 ** (_INTEGERS[field.type] - 1)
+    if field.type not in WHOLE:
+        return f"{field.name!r} is a {field.type}; a block list needs a STRING, {', '.join(WHOLE)}"
+    most = 2 ** (WHOLE[field.type] - 1)
     for text in ids:
         if not _INTEGER.fullmatch(text) or not -most <= int(text) < most:
             return f"{field.name!r} is a {field.type} and never equal to the id {text!r}"

@@ -13,6 +13,8 @@ SCALARS = {
     "BYTE": "TINYINT", "SHORT": "SMALLINT", "INTEGER": "INT", "LONG": "BIGINT", "REAL": "FLOAT", "DEC": "DECIMAL",
     "NUMERIC": "DECIMAL", "TIMESTAMP_LTZ": "TIMESTAMP",
 }  # fmt: skip
+#: Bits of the whole numbers.
+WHOLE = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _NESTED = ("ARRAY", "MAP", "STRUCT")
 _MOST_DIGITS, _MOST_DEEP = 38, 20
 _TOKEN = re.compile(
