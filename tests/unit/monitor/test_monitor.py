@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
+from contextlib import closing
 
 import pytest
 
@@ -11,6 +14,7 @@ from fraud_filter.modes import MODES
 from fraud_filter.monitor.monitor import Monitor
 from fraud_filter.monitor.pulse import Pulse
 from fraud_filter.monitor.watchdog import WARM_UP_S, Watchdog
+from lab.harness.processes import free_ports
 
 
 def test_another_trouble_is_logged_though_one_is_there_and_the_same_with_other_numbers_is_not(
@@ -25,3 +29,23 @@ def test_another_trouble_is_logged_though_one_is_there_and_the_same_with_other_n
     lacking, stalled = [record.getMessage() for record in caplog.records if "unhealthy" in record.getMessage()]
     assert "the application has 0 task slots" in lacking
     assert "and the query made no progress" in stalled
+
+
+def test_looks_come_each_second_though_other_threads_work(caplog: pytest.LogCaptureFixture) -> None:
+    nobody, port = free_ports(2)
+    settings = load({"kafka_bootstrap_servers": f"127.0.0.1:{nobody}", "kafka_timeout_s": 1, "metrics_port": port})
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.is_set():
+            pass
+
+    worker = threading.Thread(target=work)
+    with closing(Monitor(settings, ())):
+        worker.start()
+        end = time.monotonic() + 15
+        while sum("event=monitor_failed" in message for message in caplog.messages) < 3 and time.monotonic() < end:
+            time.sleep(0.1)
+        over.set()
+        worker.join()
+    assert sum("event=monitor_failed" in message for message in caplog.messages) >= 3
