@@ -1,7 +1,7 @@
 # Entry points; `make` lists them. What they do is in fraud-filter (app/fraud_filter) and in the scripts called here.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench bench-compare bench-flink experiment transitions takeover backlog faults soak stack up down status report logs switch rollout audit base test test-all test-unit test-untimed test-timed test-embedded test-integration fuzz lint fmt lock dashboards dashboards-drawn reference doctor clean sbom scan
+.PHONY: help demo bench bench-compare bench-flink experiment transitions takeover backlog faults soak stack up down status logs switch rollout audit base test test-all test-unit test-untimed test-timed test-embedded test-integration fuzz lint fmt lock dashboards reference doctor clean sbom scan
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -56,9 +56,6 @@ down: $(READY) ## Stop the Compose stack; its data stays
 
 status: $(READY) ## Show the stack: health, mode, rates, latency, lag, addresses
 	@$(BIN)/fraud-filter status
-
-report: $(READY) ## Write report.html, plots of the last minutes from Prometheus; SINCE=2h OUTPUT=FILE change it
-	$(BIN)/fraud-filter report $(call given,SINCE,since) $(call given,OUTPUT,output)
 
 logs: ## Follow the logs of the stack
 	docker compose logs --follow --tail 50
@@ -120,9 +117,6 @@ fmt: $(READY) ## Format the code and mend what can be mended
 dashboards: $(READY) ## Write Grafana's dashboards again from monitoring/grafana/boards
 	$(BIN)/python monitoring/grafana/boards monitoring/grafana/dashboards
 
-dashboards-drawn: ## Draw the dashboards as PNG files from Prometheus' answers, with Grafana's UI library; PROMETHEUS=URL MINUTES=15 OUTPUT=DIR; needs Node.js and Chromium
-	@monitoring/grafana/draw/run $(call given,PROMETHEUS,prometheus) $(call given,MINUTES,minutes) --output "$(abspath $(or $(OUTPUT),dashboards))"
-
 reference: $(READY) ## Write the tables of docs/metrics.md and docs/settings.md again from the code
 	$(BIN)/python -m fraud_filter.reference
 
@@ -140,7 +134,7 @@ doctor: ## Say what this machine has and what it lacks
 
 clean: ## Remove the stack with its data, the virtual environment, caches and reports
 	@! docker info >/dev/null 2>&1 || [ ! -e .env ] || docker compose --profile grafana --profile standby down --volumes --remove-orphans
-	rm -rf .venv .venv-flink monitoring/grafana/draw/node_modules dashboards .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist sbom spark-warehouse demo-report.html demo-report.json report.html transitions.json takeover.json backlog.json bench-report.html bench-report.json bench-*.png experiment.json faults.json soak.json
+	rm -rf .venv .venv-flink  .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist sbom spark-warehouse demo-report.html demo-report.json transitions.json takeover.json backlog.json bench-report.html bench-report.json bench-*.png experiment.json faults.json soak.json
 	find app tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(READY): requirements.lock app/bootstrap

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from prometheus_server import require_program
+from programs import require_program
 
 
 def browse(page: Path, directory: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -22,7 +22,7 @@ from tenacity import retry, stop_after_delay, wait_fixed
 
 from fraud_filter.home import HOME
 from lab.harness.processes import Child, free_ports
-from prometheus_server import require_program
+from programs import require_program
 
 SOURCE = HOME / "monitoring/alertmanager"
 #: Where Debian's looks for them, and nowhere else.

@@ -14,12 +14,12 @@ from tenacity import retry, stop_after_delay, wait_fixed
 
 from fraud_filter.compose import env_file, secrets
 from fraud_filter.compose.addresses import find_prometheus
+from fraud_filter.compose.prometheus import Prometheus
 from fraud_filter.compose.readings import Readings, read
 from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
-from fraud_filter.report.prometheus import Prometheus
 from lab.harness.processes import Child, free_ports
-from prometheus_server import require_program
+from programs import require_program
 
 
 @dataclass
@@ -91,13 +91,13 @@ def test_it_scrapes_itself(place: Place) -> None:
     @retry(stop=stop_after_delay(30), wait=wait_fixed(0.5))
     def until_scraped() -> None:
         (series,) = find_prometheus(place.env).instant('up{job="prometheus"}')
-        assert series.points[0][1] == 1
+        assert series.value == 1
 
     until_scraped()
 
 
-def test_status_and_report_reach_it_by_what_up_wrote(place: Place) -> None:
-    assert find_prometheus(place.env).instant("vector(1)")[0].points[0][1] == 1
+def test_status_reaches_it_by_what_up_wrote(place: Place) -> None:
+    assert find_prometheus(place.env).instant("vector(1)")[0].value == 1
     assert read(find_prometheus(place.env)) == Readings()  # it answers, and knows of no filter
 
 

@@ -8,10 +8,10 @@ from fraud_filter.errors import UsageError
 EXTRAS = {
     "generate": ("duckdb", "faker"),
     "audit": ("duckdb", "pyarrow"),
-    "report": ("jinja2", "matplotlib"),
     "stack": ("bcrypt", "docker", "jwt"),
+    "lab": ("jinja2", "matplotlib"),
 }
-#: All of them, for the verbs that prove the filter.
+#: The extra that holds all others, for the verbs that prove the filter.
 _ALL = "lab"
 
 

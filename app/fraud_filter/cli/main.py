@@ -52,11 +52,12 @@ GROUPS = {
             "fraud_filter.cli.audit",
             "Compare what was written with what should have been: lost, duplicated, unexpected.",
         ),
-        "report": (
-            "fraud_filter.cli.stack.report",
-            "Write a page of plots from Prometheus' data: latency, rates, lag, events.",
-        ),
     },
+}
+#: Verbs of former versions, and what to do instead.
+GONE = {
+    "report": "Grafana's dashboards show the same, and Prometheus' own page, at the addresses that "
+    "`fraud-filter status` prints",
 }
 #: The module that has the verbs of the group "Prove", where it is installed: `fraud_filter` imports none of it.
 _PROVING, _PROVES = "lab.cli.verbs", "Prove"
@@ -86,6 +87,8 @@ class _Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         known = self.list_commands(ctx)
+        if args[0] in GONE:
+            ctx.fail(f"There is no verb {args[0]!r} any more: {GONE[args[0]]}.")
         if args[0] not in known and not args[0].startswith("-") and not ctx.resilient_parsing:
             ctx.fail(f"No such command {args[0]!r}{did_you_mean(args[0], known)}.")
         return super().resolve_command(ctx, args)

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from fraud_filter.compose import env_file, secrets
+from fraud_filter.compose.prometheus import Prometheus
 from fraud_filter.compose.stack import GRAFANA, Stack
 from fraud_filter.kafka.client import read_password
-from fraud_filter.report.prometheus import Prometheus
 
 _HOST = "127.0.0.1"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fraud_filter.compose.prometheus import Prometheus, Series
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.report.prometheus import Prometheus, Series
 
 #: For Prometheus' answer, in seconds.
 TIMEOUT_S = 3.0
@@ -34,7 +34,7 @@ def read(prometheus: Prometheus) -> Readings:
 
     def number(query: str) -> float | None:
         found = _ask(prometheus, query)
-        return found[0].points[0][1] if found and found[0].points else None
+        return found[0].value if found else None
 
     def quantile(share: float) -> float | None:
         buckets = "sum by (le) (rate(fraud_filter_end_to_end_latency_seconds_bucket[1m]))"

@@ -25,7 +25,6 @@ def screen(states: list[ServiceState], readings: Readings, addresses: list[tuple
     places = _grid()
     for row in addresses:
         places.add_row(*row)
-    places.add_row("report", "make report writes report.html: plots of the last 10 minutes")
     return Group(services, "", figures, "", places)
 
 

@@ -9,8 +9,8 @@ from typing import Self
 
 from docker.errors import DockerException
 
+from fraud_filter.compose.prometheus import Prometheus
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.report.prometheus import Prometheus
 from lab.harness.compose_stack import ComposeStack
 from lab.harness.periodic import Periodic
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from docker.errors import DockerException
 
+from fraud_filter.compose.prometheus import Prometheus
 from fraud_filter.compose.stack import FILTER
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.report.prometheus import Prometheus
 from lab.harness.compose_stack import BROKER, MASTER, WORKER, ComposeStack
 from lab.harness.periodic import Periodic
 
@@ -96,7 +96,7 @@ class Sampler(Periodic):
             found = self._prometheus.instant(query)
         except FraudFilterError:
             return None
-        return int(found[0].points[0][1]) if found and found[0].points else None
+        return int(found[0].value) if found and found[0].value is not None else None
 
 
 def parse(text: str, at_s: float, heaps: Mapping[str, int | None]) -> Iterable[tuple[Life, Sample]]:

@@ -83,6 +83,7 @@ def test_config_prints_what_is_in_force_and_masks_secrets(tmp_path: Path) -> Non
         (["fly"], "No such command 'fly'"),
         (["stauts"], "No such command 'stauts' (did you mean 'status'?)"),
         (["bench-compair"], "(did you mean 'bench-compare'?)"),
+        (["report"], "There is no verb 'report' any more: Grafana's dashboards show the same"),
         (["run", "--wings"], "--wings"),
     ],
 )

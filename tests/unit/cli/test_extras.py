@@ -35,7 +35,7 @@ ROOMS = {
     ),
     "generate": ("generator", "train"),
     "audit": ("audit", "oracle"),
-    "report": ("pages", "report"),
+    "lab": ("pages",),
     "stack": ("compose",),
 }
 ALL = {module for modules in EXTRAS.values() for module in modules}
@@ -84,7 +84,8 @@ def test_the_table_of_extras_is_the_package_s() -> None:
         extra: {re.split("[>=]", package)[0] for package in re.findall(r'"([^"]+)"', packages)}
         for extra, packages in re.findall(r"^(\w+) = \[(.*?)\]$", block, re.MULTILINE | re.DOTALL)
     }
-    assert asked.pop("lab") == {"cjdk", f"fraud-filter[{','.join(sorted(EXTRAS))}]"}
+    assert "fraud-filter[audit,generate,stack]" in asked["lab"]
+    asked["lab"] -= {"cjdk", "fraud-filter[audit,generate,stack]"}
     installed = packages_distributions()
     assert asked == {extra: {installed[module][0].lower() for module in modules} for extra, modules in EXTRAS.items()}
 
@@ -104,8 +105,6 @@ def test_a_wing_can_be_imported_without_the_packages_of_the_others(extra: str, t
         (["generate", "--replay", "payments.csv"], "duckdb", "generate"),
         (["audit"], "duckdb", "audit"),
         (["audit"], "pyarrow", "audit"),
-        (["report", "--prometheus", "http://127.0.0.1:1"], "matplotlib", "report"),
-        (["report"], "docker", "stack"),
         (["up"], "docker", "stack"),
         (["status"], "docker", "stack"),
         (["switch", "real-time"], "docker", "stack"),

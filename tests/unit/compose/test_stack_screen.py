@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import http.server
-import io
 import json
 import threading
 from collections.abc import Iterator
 
 import pytest
-from rich.console import Console
 
+from fraud_filter.compose.prometheus import Prometheus
 from fraud_filter.compose.readings import Readings, read
-from fraud_filter.compose.screen import as_dict, figure_rows, screen
-from fraud_filter.report.prometheus import Prometheus
+from fraud_filter.compose.screen import as_dict, figure_rows
 
 
 class _Answers(http.server.BaseHTTPRequestHandler):
@@ -59,13 +57,6 @@ def test_what_a_transaction_holds_back_is_shown_when_there_is_something() -> Non
 def test_what_is_not_known_is_a_dash_not_zero() -> None:
     assert dict(figure_rows(Readings(p50_s=0.002)))["latency, last minute"] == "p50 2.0 ms, p99 -"
     assert dict(figure_rows(Readings()))["lag"] == "-"
-
-
-def test_the_screen_tells_where_to_get_the_report() -> None:
-    shown = io.StringIO()
-    Console(file=shown, width=120).print(screen([], Readings(), [("Prometheus", "http://127.0.0.1:9090/")]))
-    lines = [" ".join(line.split()) for line in shown.getvalue().splitlines()]
-    assert "report make report writes report.html: plots of the last 10 minutes" in lines
 
 
 def test_prometheus_is_asked(answering: str) -> None:

@@ -22,7 +22,6 @@ from fraud_filter.cli.main import cli
 from fraud_filter.config import Settings, env_name, load
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.home import HOME
-from fraud_filter.report.window import parse_since
 from lab.bench.names import CONTENDERS, parse_modes, parse_names
 from lab.bench.plan import parse_rates
 from lab.experiment.change import parse_change
@@ -36,7 +35,6 @@ READERS: dict[tuple[str, str], Callable[[str], object]] = {
     ("", "contenders"): lambda text: parse_names(text, CONTENDERS, "--contenders", "a contender"),
     ("", "modes"): parse_modes,
     ("", "rates"): parse_rates,
-    ("", "since"): parse_since,
     ("experiment", "changes"): parse_change,
     ("faults", "only"): choose,
     ("transitions", "only"): parse_changes,

@@ -125,11 +125,6 @@ def test_experiment_takes_variables_of_the_command_line() -> None:
     )
 
 
-def test_report_takes_variables_of_the_command_line() -> None:
-    command = " ".join(make("-n", "report", "SINCE=2h", "OUTPUT=a.html").splitlines()[-1].split())
-    assert command == '.venv/bin/fraud-filter report --since "2h" --output "a.html"'
-
-
 def set_up(tmp_path: Path, python: str, **commands: str) -> subprocess.CompletedProcess[str]:
     """Runs a copy of the set-up script with the given interpreter script and further commands, as no root."""
     (tmp_path / "app").mkdir()
