@@ -8,6 +8,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from faults import Decisions, Feed, events, java_of
 from filter_under_load import require_features, rules_with_features
 from fraud_filter.audit.result import AuditResult
@@ -93,6 +95,7 @@ def test_a_disk_that_is_full_at_a_restart_is_waited_for(stage: Stage) -> None:
         require_all(stage, program, feed, decisions)
 
 
+@pytest.mark.exhaustive  # test_velocity_run kills a filter with a state, and the disk is full above
 def test_a_disk_that_fills_up_under_a_state_costs_no_feature(stage: Stage) -> None:
     """The state of features is written to the checkpoint at each batch end."""
     rules = rules_with_features(stage)

@@ -70,6 +70,7 @@ def test_a_task_that_fails_is_told_and_the_stop_after_it_is_silent(stage: Stage,
         stop(program)
 
 
+@pytest.mark.exhaustive  # as a task that fails
 def test_a_reader_that_fails_is_told(stage: Stage, admin: Any) -> None:
     """What it would read next is gone when it looks again."""
     with stage.run(mode="continuous") as program, closing(Decisions(stage)) as decisions:

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -37,9 +38,8 @@ LOOKS = 20
 KNOWN_S = 10
 
 
-@pytest.fixture
-def pair(java_home: Path, kafka_jars: list[Path]) -> Iterator[tuple[Broker, Child]]:
-    """Two brokers of one cluster."""
+@pytest.fixture(scope="module")
+def cluster(java_home: Path, kafka_jars: list[Path]) -> Iterator[tuple[Broker, Child]]:
     with (
         Workspace("fraud-filter-pair-") as workspace,
         Broker(workspace, java_home=java_home, jars=kafka_jars) as first,
@@ -48,17 +48,40 @@ def pair(java_home: Path, kafka_jars: list[Path]) -> Iterator[tuple[Broker, Chil
         yield first, second
 
 
-def test_of_a_partition_without_a_leader_nothing_is_known_and_of_the_others_all_is(pair: tuple[Broker, Child]) -> None:
-    first, second = pair
+@pytest.fixture
+def pair(cluster: tuple[Broker, Child]) -> tuple[Broker, Child]:
+    """Two brokers of one cluster, which know each other, also when a test has killed the second one."""
+    first, second = cluster
+    if not second.is_alive:
+        second.start()
     client = AdminClient({"bootstrap.servers": first.address})
     until(lambda: NODE in client.list_topics(timeout=5).brokers, "two brokers", 60)
-    client.create_topics([NewTopic("payments", 3, replica_assignment=[[1], [NODE], [1]])])["payments"].result(30)
+    name = create_topic(client, NODE)
+    until(lambda: described(client, name).partitions[0].leader == NODE, "the second one leads", 60)
+    return first, second
+
+
+def create_topic(client: AdminClient, *replicas: int | list[int]) -> str:
+    """Its name; each partition lies on the brokers that are given for it."""
+    name = f"payments-{uuid.uuid4().hex[:8]}"
+    placed = [[one] if isinstance(one, int) else one for one in replicas]
+    client.create_topics([NewTopic(name, len(placed), replica_assignment=placed)])[name].result(30)
+    return name
+
+
+def described(client: AdminClient, topic: str) -> Any:
+    return client.list_topics(topic, timeout=10).topics[topic]
+
+
+def test_of_a_partition_without_a_leader_nothing_is_known_and_of_the_others_all_is(pair: tuple[Broker, Child]) -> None:
+    first, second = pair
+    topic = create_topic(AdminClient({"bootstrap.servers": first.address}), 1, NODE, 1)
     (port,) = free_ports(1)
     producer = KafkaProducer(bootstrap_servers=first.address, acks="all")
 
     def send(*partitions: int) -> None:
         for number in partitions:
-            producer.send("payments", b"x", partition=number).get(timeout=20)
+            producer.send(topic, b"x", partition=number).get(timeout=20)
 
     def seen() -> tuple[dict[str, float], float]:
         known = metrics(port, "partition")
@@ -67,7 +90,7 @@ def test_of_a_partition_without_a_leader_nothing_is_known_and_of_the_others_all_
         return ends, known.get("fraud_filter_unknown_partitions", -1)
 
     send(0, 1, 2)
-    settings = load({"kafka_bootstrap_servers": first.address, "metrics_port": port})
+    settings = load({"kafka_bootstrap_servers": first.address, "input_topic": topic, "metrics_port": port})
     with closing(Monitor(settings, ())):
         until(lambda: seen() == ({"0": 1, "1": 1, "2": 1}, 0), "all ends are known")
         second.stop()
@@ -83,10 +106,9 @@ def test_of_a_partition_without_a_leader_nothing_is_known_and_of_the_others_all_
 
 def test_a_client_whose_controller_is_killed_asks_another_broker(pair: tuple[Broker, Child]) -> None:
     first, second = pair
-    settings = load({"kafka_bootstrap_servers": first.address})
+    topic = create_topic(AdminClient({"bootstrap.servers": first.address}), 1)
+    settings = load({"kafka_bootstrap_servers": first.address, "input_topic": topic})
     client = open_admin(settings)
-    until(lambda: client.list_topics(timeout=5).controller_id == NODE, "a broker tells of the second as controller", 60)
-    client.create_topics([NewTopic("payments", 1, replica_assignment=[[1]])])["payments"].result(30)
     until(lambda: client.list_topics(timeout=5).controller_id == NODE, "a broker tells of the second as controller", 60)
     assert second.pid
     os.kill(second.pid, signal.SIGKILL)
@@ -98,16 +120,16 @@ def test_a_new_leader_is_known_soon_though_the_dead_broker_is_the_one_that_setti
 ) -> None:
     first, second = pair
     client = AdminClient({"bootstrap.servers": first.address})
-    until(lambda: NODE in client.list_topics(timeout=5).brokers, "two brokers", 60)
-    client.create_topics([NewTopic("payments", 1, replica_assignment=[[NODE, 1]])])["payments"].result(30)
+    topic = create_topic(client, [NODE, 1])
 
     def partition() -> Any:
-        return client.list_topics("payments", timeout=10).topics["payments"].partitions[0]
+        return described(client, topic).partitions[0]
 
     until(lambda: len(partition().isrs) == 2, "both have the partition", 60)
     named = client.list_topics(timeout=5).brokers[NODE]
     led_at = 0.0
-    with watch_input(load({"kafka_bootstrap_servers": f"{named.host}:{named.port}"})) as watch:
+    there = {"kafka_bootstrap_servers": f"{named.host}:{named.port}", "input_topic": topic}
+    with watch_input(load(there)) as watch:
         until(lambda: watch.look({}) is not None, "the end is known")
         assert second.pid
         os.kill(second.pid, signal.SIGKILL)
@@ -119,7 +141,7 @@ def test_a_new_leader_is_known_soon_though_the_dead_broker_is_the_one_that_setti
             time.sleep(1)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def many(broker: Broker, admin: Any) -> Iterator[Settings]:
     """A topic of a thousand partitions, with a record in every tenth of them."""
     name = "payments-many"
@@ -168,6 +190,7 @@ def test_a_look_at_a_thousand_partitions_is_a_few_requests(many: Settings) -> No
     assert sum(asked.values()) <= 6 * LOOKS
 
 
+@pytest.mark.exhaustive  # the requests are counted above
 def test_looks_at_a_thousand_partitions_take_little_of_a_core(many: Settings) -> None:
     (port,) = free_ports(1)
     with closing(Monitor(many.model_copy(update={"metrics_port": port}), ())):

@@ -141,6 +141,7 @@ def test_a_missing_address_is_told(settings: Settings) -> None:
         librdkafka_config(settings.model_copy(update={"kafka_oauth_token_url": ""}))
 
 
+@pytest.mark.exhaustive  # with SCRAM it does so in test_secure
 @pytest.mark.timeout(600)
 def test_the_filter_reads_and_writes(settings: Settings, tmp_path: Path) -> None:
     given = settings.model_dump(include={name for name in type(settings).model_fields if name.startswith("kafka_")})
