@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from fraud_filter.errors import UsageError
 from lab.bench.names import split
-from lab.takeover.result import What
 
 #: The generator sends at this share of the planned rate. At 100/s each payment would be due exactly 10 ms after the
 #: one before, always at the same point within the millisecond, and Kafka's whole milliseconds would then be off by
@@ -34,7 +33,7 @@ class BenchPlan:
     `seconds` are measured at the lowest rate of each round, at most `OTHERS_S` at the others, which have more payments;
     before each rate `settle_s` are left out, and `warmup_s` at `warmup_rate` once for each start of a contender.
     `fraud_share` of the payments is labelled fraud. `awake` keeps the cores from sleeping (Linux). A start is repeated
-    up to `repeats` times when others took the processor meanwhile. `interrupt`: what is done to the contenders at last.
+    up to `repeats` times when others took the processor meanwhile.
 
     Raises:
         UsageError: a value is not accepted; the message names the argument, the value and what to give.
@@ -54,7 +53,6 @@ class BenchPlan:
     seed: int = 1
     repeats: int = 2
     awake: bool = False
-    interrupt: tuple[What, ...] = ()
     output: Path = Path()
 
     def __post_init__(self) -> None:

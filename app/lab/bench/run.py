@@ -8,10 +8,7 @@ from functools import partial
 from fraud_filter.config import Settings
 from fraud_filter.modes import KNOBS
 from lab.bench.contenders import REGISTRY
-from lab.bench.interruptions import measure_interruptions
-from lab.bench.names import MODE_NAMES
 from lab.bench.plan import DRIFT, BenchPlan, in_rounds
-from lab.bench.restarts import measure_restarts
 from lab.bench.results.lines import describe_start
 from lab.bench.results.report import BenchReport
 from lab.bench.results.result import StartResult
@@ -48,14 +45,9 @@ def run_bench(plan: BenchPlan, settings: Settings, say: Say) -> BenchReport:
             starts.append(run_undisturbed(partial(_run, stack, plan, name, number), plan.repeats, say))
             for line in describe_start(starts[-1]):
                 say(line)
-        modes = [mode for mode in MODE_NAMES if mode in plan.contenders]
-        restarts = measure_restarts(stack, modes, plan.partitions) if modes else []
-        interruptions = measure_interruptions(stack, plan.contenders, plan.interrupt, plan.partitions)
         report = BenchReport(
             plan=plan,
             starts=starts,
-            restarts=restarts,
-            interruptions=interruptions,
             versions=versions,
             machine=describe_machine(),
             settings=_describe_settings(plan, stack.settings),

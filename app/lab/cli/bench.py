@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 
@@ -27,19 +27,9 @@ from lab.cli.load_options import load_options
     metavar="DIR",
     help="where bench-report.html, bench-report.json and the plots go  [.]",
 )
-@click.option(
-    "--interrupt",
-    default="kill,handover,rules,switch",
-    show_default=True,
-    metavar="KIND,...",
-    help="what is done at last to continuous and real-time mode, as `fraud-filter takeover` does it; a kill to Flink, "
-    "too; empty: nothing",
-)
 @docs_option("docs/benchmark.md", "bench")
 @settings_options(*KNOBS)
-def command(
-    settings: Settings, contenders: str, rates: str, interrupt: str, docs: Path | None, **arguments: Any
-) -> int:
+def command(settings: Settings, contenders: str, rates: str, docs: Path | None, **arguments: Any) -> int:
     """Set the four modes, a plain client and Apache Flink side by side: latency, cost, audit, at several rates.
 
     Needs Java 17 or 21 and no Docker; nothing is left running. Exit code 1: an audit found lost or unexpected
@@ -49,11 +39,9 @@ def command(
     from lab.bench.contenders import available
     from lab.bench.names import CONTENDERS, parse_names
     from lab.bench.plan import BenchPlan, parse_rates
-    from lab.takeover.result import What
 
     named = parse_names(contenders, CONTENDERS, "--contenders", "a contender")
-    whats = parse_names(interrupt, get_args(What), "--interrupt", "an interruption")
-    plan = BenchPlan(contenders=named, rates=parse_rates(rates), interrupt=whats, **arguments)
+    plan = BenchPlan(contenders=named, rates=parse_rates(rates), **arguments)
     plan = replace(plan, contenders=available(plan.contenders, min(plan.rates) / plan.partitions))
     check_directory("--output", plan.output)
     return _run(plan, settings, docs)

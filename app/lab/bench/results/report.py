@@ -19,12 +19,11 @@ from fraud_filter.pages.template import render
 from lab.bench.names import CONTENDERS
 from lab.bench.plan import BenchPlan
 from lab.bench.results import figures
-from lab.bench.results.result import RestartResult, StartResult
+from lab.bench.results.result import StartResult
 from lab.bench.results.summary import P99_LIMIT_MS, find_limits, ratios, summarise_rounds, summarise_starts
 from lab.bench.results.table import rounded
 from lab.bench.results.undisturbed import MOST_STOLEN
 from lab.harness.outcome import to_plain
-from lab.takeover.result import Interruption
 
 JSON_NAME = "bench-report.json"
 HTML_NAME = "bench-report.html"
@@ -40,8 +39,6 @@ class BenchReport:
     versions: Mapping[str, str]
     machine: Mapping[str, str | int | float]
     settings: Mapping[str, str | int | float]
-    restarts: Sequence[RestartResult] = ()
-    interruptions: Sequence[Interruption] = ()
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     took_s: float = 0
 
@@ -57,13 +54,6 @@ class BenchReport:
             f"round {start.round}, {start.contender}: {start.error or _UNCLEAN}"
             for start in self.starts
             if not start.ok
-        ] + [f"{what}: {one.error or _UNCLEAN}" for what, one in self._interrupted if not one.ok]
-
-    @property
-    def _interrupted(self) -> list[tuple[str, RestartResult | Interruption]]:
-        return [
-            *((f"restarts of {one.mode}", one) for one in self.restarts),
-            *((f"{one.what} of {one.mode}", one) for one in self.interruptions),
         ]
 
 
@@ -78,8 +68,6 @@ def report_data(report: BenchReport) -> dict[str, Any]:
         "ratios": ratios(report.starts, min(report.plan.rates)),
         "limits": find_limits(results, P99_LIMIT_MS),
         "starts": summarise_starts(report.starts),
-        "restarts": [to_plain(one) for one in report.restarts],
-        "interruptions": [to_plain(one) for one in report.interruptions],
         "versions": dict(report.versions),
         "machine": dict(report.machine),
         "settings": dict(report.settings),

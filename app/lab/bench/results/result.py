@@ -96,25 +96,3 @@ class StartResult:
     def ok(self) -> bool:
         """Whether it ran to its end, and nothing was lost or unexpected."""
         return self.error is None and all(rate.audit.ok for rate in self.rates)
-
-
-@dataclass(frozen=True)
-class RestartResult:
-    """What an interruption of a mode takes, in seconds, at 100 payments a second.
-
-    `recover_s`: from kill -9 of Spark's Java to the decision on a payment that came after it. `switch_s`: from the
-    stop request until the mode `switched_to` had decided on a payment that came after the stop. `audit` is of both
-    together.
-    """
-
-    mode: str
-    recover_s: float | None = None
-    switch_s: float | None = None
-    switched_to: str = ""
-    audit: Audited = NOT_AUDITED
-    error: str | None = None
-
-    @property
-    def ok(self) -> bool:
-        """Whether it went on after both, and nothing was lost or unexpected."""
-        return self.error is None and self.audit.ok

@@ -15,10 +15,9 @@ from rich.console import Console
 from bench_sample import MEDIANS, ROUNDS, sample_rate, sample_report, sample_starts
 from fraud_filter.errors import FraudFilterError
 from lab.bench.results.report import render_html, report_data, write_report
-from lab.bench.results.result import RestartResult, StartResult
+from lab.bench.results.result import StartResult
 from lab.bench.results.table import markdown_results, result_table
 from lab.harness.outcome import Audited
-from lab.takeover.result import Interruption
 
 FAILED = StartResult("floor", 1, error="the floor ended with exit code 1\n  <script>alert(1)</script>")
 
@@ -130,33 +129,3 @@ def test_a_report_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
     (tmp_path / "bench-report.html").mkdir()
     with pytest.raises(FraudFilterError, match="the report can't be written"):
         write_report(sample_report(tmp_path))
-
-
-def test_interruptions_are_told_and_a_loss_in_one_is_a_problem() -> None:
-    clean = RestartResult("real-time", 8.1, 11.25, "micro-batch", Audited(0, 17, 0))
-    report = replace(sample_report(), restarts=[clean])
-    assert report.ok
-    assert report_data(report)["restarts"][0]["recover_s"] == 8.1
-    assert re.search(
-        r"<td>real-time</td>\s*<td[^>]*>8.1</td>\s*<td[^>]*>11.2</td>\s*<td>micro-batch", render_html(report)
-    )
-    bad = replace(clean, mode="continuous", audit=Audited(2, 17, 0))
-    lossy = replace(report, restarts=[clean, bad, RestartResult("floor", error="no")])
-    assert lossy.problems == [
-        "restarts of continuous: the audit found lost or unexpected payments",
-        "restarts of floor: no",
-    ]
-
-
-def test_kills_and_changes_are_told_beside_those_of_flink() -> None:
-    kill = Interruption("kill", "real-time", True, 0.82, 0.9, Audited(0, 17, 0))
-    flink = Interruption("kill", "flink", False, 9.51, 9.6, Audited(0, 3, 0))
-    report = replace(sample_report(), interruptions=[kill, flink])
-    assert report.ok
-    told = [(one["what"], one["mode"], one["standby"], one["seconds"]) for one in report_data(report)["interruptions"]]
-    assert told == [("kill", "real-time", True, 0.82), ("kill", "flink", False, 9.51)]
-    html = render_html(report)
-    assert re.search(r"<td>kill</td><td>flink</td><td>no</td><td[^>]*>9\.51?</td>", html)
-    assert "recovered" not in html  # there are none of the other kind
-    failed = replace(report, interruptions=[replace(kill, audit=Audited(1, 0, 0)), replace(flink, error="no")])
-    assert failed.problems == ["kill of real-time: the audit found lost or unexpected payments", "kill of flink: no"]
