@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: Exit codes of every verb, in one place (documented in the README and, those of `run`, in docs/operations.md).
+#: Exit codes of every verb, in one place (documented in the README and, those of `run`, in docs/operate.md).
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2

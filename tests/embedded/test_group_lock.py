@@ -140,7 +140,7 @@ def test_all_of_a_machine_that_stands_still_has_lost_it_when_it_goes_on(start: S
     assert first.wait(20) == 0
     late = [when - went_on for when, name in work(tmp_path) if name == "first" and when > went_on]
     print(f"measured work after a standstill: {max(late, default=0) / 1e6:.0f} ms")  # noqa: T201
-    assert max(late, default=0) < 5e9  # what remains open: see docs/operations.md
+    assert max(late, default=0) < 5e9  # what remains open: see docs/standby.md
 
 
 @pytest.mark.parametrize(("seconds", "lives"), [(2, True), (LOCK_S, False)])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from fraud_filter.home import HOME
 from fraud_filter.text import tables
 
-FILE = HOME / "docs/operations.md"
+FILE = HOME / "docs/results/network.md"
 
 
 def hold(name: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -30,7 +30,7 @@ def command(settings: Settings, standby: bool) -> int:
       2  bad input, or a checkpoint of another query: one sentence says what to change
       3  unread records are gone from the topic (fail_on_data_loss)
       4  max_restarts restarts in a row brought no progress
-    docs/operations.md says more.
+    docs/operate.md says more.
     """
     return run(settings, standby=standby)
 

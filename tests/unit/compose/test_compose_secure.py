@@ -64,13 +64,13 @@ def test_it_changes_every_service_but_alertmanager_and_adds_one() -> None:
 @pytest.mark.parametrize("service", GIVEN)
 def test_each_service_gets_the_secrets_that_it_needs(service: str) -> None:
     assert given(service) == GIVEN[service]
-    assert SERVICES[service]["labels"] == {"fraud-filter.secrets": "${SECRETS_VERSION:?see docs/operations.md}"}
+    assert SERVICES[service]["labels"] == {"fraud-filter.secrets": "${SECRETS_VERSION:?see docs/security.md}"}
 
 
 def test_every_secret_is_a_file_that_is_made() -> None:
     assert set(SECURE["secrets"]) == set(secrets.FILES)
     for name, source in SECURE["secrets"].items():
-        assert source == {"file": f"${{SECRETS_DIR:?see docs/operations.md}}/{name}"}
+        assert source == {"file": f"${{SECRETS_DIR:?see docs/security.md}}/{name}"}
 
 
 @pytest.mark.parametrize("service", SERVICES)

@@ -13,7 +13,7 @@ from fraud_filter.home import HOME
 
 PAGES = [
     *(HOME / page for page in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "monitoring/README.md")),
-    *sorted((HOME / "docs").glob("*.md")),
+    *sorted((HOME / "docs").rglob("*.md")),
 ]
 #: A word of a sentence's command that stands for a value: `MODE`, `CHANGE…`, `…`.
 _PLACEHOLDER = re.compile(r"[A-Z]+…?|.*…")

@@ -18,7 +18,7 @@ PAGES = [
     HOME / "CONTRIBUTING.md",
     HOME / "SECURITY.md",
     HOME / "monitoring/README.md",
-    *sorted((HOME / "docs").glob("*.md")),
+    *sorted((HOME / "docs").rglob("*.md")),
 ]
 
 

@@ -21,7 +21,7 @@ _TARGETS = ("make status", "make switch MODE=real-time", "make audit", "make log
 @click.option(
     "--secure/--no-secure",
     default=None,
-    help="logins, encryption and rights everywhere, from now on; docs/operations.md, Security  [COMPOSE_FILE]",
+    help="logins, encryption and rights everywhere, from now on; docs/security.md  [COMPOSE_FILE]",
 )
 @click.option(
     "--standby/--no-standby",
