@@ -1,7 +1,7 @@
 # Entry points; `make` lists them. What they do is in fraud-filter (app/fraud_filter) and in the scripts called here.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench bench-compare bench-flink experiment transitions takeover backlog faults soak stack up down status logs switch rollout audit base test test-all test-unit test-untimed test-timed test-embedded test-integration fuzz lint fmt lock dashboards reference doctor clean sbom scan
+.PHONY: help demo bench bench-flink experiment transitions takeover backlog faults soak stack up down status logs switch rollout audit base test test-all test-unit test-untimed test-timed test-embedded test-integration fuzz lint fmt lock dashboards reference doctor clean sbom scan
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -20,10 +20,7 @@ demo: $(READY) ## Run every mode on an embedded Kafka and Spark, and report; MOD
 	$(BIN)/fraud-filter demo $(call given,MODES,modes) $(call given,SECONDS,seconds) $(call given,RATE,rate)
 
 bench: $(READY) ## Set the modes, a plain client and Flink side by side under load; RATES=100 ROUNDS=1 SECONDS=10 CONTENDERS=real-time,floor OUTPUT=DIR narrow it
-	$(BIN)/fraud-filter bench $(call given,CONTENDERS,contenders) $(call given,MODES,contenders) $(call given,RATES,rates) $(call given,ROUNDS,rounds) $(call given,SECONDS,seconds) $(call given,REPEATS,repeats) $(call switched,AWAKE,awake) $(call given,OUTPUT,output) $(call given,DOCS,docs)
-
-bench-compare: $(READY) ## Show two reports of make bench side by side: A=old/bench-report.json B=bench-report.json
-	@$(BIN)/fraud-filter bench-compare "$(A)" "$(B)"
+	$(BIN)/fraud-filter lab bench $(call given,CONTENDERS,contenders) $(call given,MODES,contenders) $(call given,RATES,rates) $(call given,ROUNDS,rounds) $(call given,SECONDS,seconds) $(call given,REPEATS,repeats) $(call switched,AWAKE,awake) $(call given,OUTPUT,output) $(call given,DOCS,docs)
 
 experiment: $(READY) ## See what a changed setting does to a mode, side by side: MODE=continuous CHANGE=continuous_fetch_max_wait_ms=500
 	$(BIN)/fraud-filter experiment "$(MODE)" '$(CHANGE)' $(call given,RATES,rates) $(call given,ROUNDS,rounds) $(call given,SECONDS,seconds) $(call given,REPEATS,repeats) $(call switched,AWAKE,awake)
@@ -46,7 +43,7 @@ soak: $(READY) ## Let such a stack run with random faults, look for losses and g
 	$(BIN)/fraud-filter soak $(call given,MINUTES,minutes) $(call given,SEED,seed) $(call given,MODES,modes) $(call given,RATE,rate)
 
 stack: $(READY) ## Run an embedded Kafka broker with the topics until Ctrl-C
-	$(BIN)/fraud-filter stack
+	$(BIN)/fraud-filter lab broker
 
 up: $(READY) ## Bring up the Compose stack and wait until it is healthy; WORKERS=2 TIMEOUT=600 SECURE=1 STANDBY=1 change it
 	$(BIN)/fraud-filter up $(call switched,SECURE,secure) $(call switched,STANDBY,standby) $(call given,WORKERS,workers) $(call given,TIMEOUT,timeout)

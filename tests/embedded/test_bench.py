@@ -27,7 +27,7 @@ QUICK = ("--warmup", "3", "--warmup-rate", "300", "--settle", "1", "--repeats", 
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory that a bench has written into."""
     directory = tmp_path_factory.mktemp("bench")
-    argv = [sys.executable, "-m", "fraud_filter", "bench", *SHORT, *QUICK, "--output", str(directory / "out")]
+    argv = [sys.executable, "-m", "fraud_filter", "lab", "bench", *SHORT, *QUICK, "--output", str(directory / "out")]
     env = {**os.environ, "TMPDIR": str(directory)}
     done = subprocess.run(argv, cwd=directory, env=env, capture_output=True, text=True, check=False, timeout=450)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -224,7 +224,7 @@ class Stack:
         self.directory = tmp_path / "tmp"
         self.directory.mkdir(exist_ok=True)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "fraud_filter", "stack", *arguments],
+            [sys.executable, "-m", "fraud_filter", "lab", "broker", *arguments],
             env={**os.environ, "TMPDIR": str(self.directory)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -15,11 +15,11 @@ EXTRAS = {
 _ALL = "lab"
 
 
-def lacking(verb: str | None, error: ModuleNotFoundError, *, proves: bool) -> UsageError | None:
+def lacking(verb: str, error: ModuleNotFoundError, *, proves: bool) -> UsageError | None:
     """What to say where `verb` could not import a module; None: no extra has it, and the installation is broken.
 
     Args:
-        verb: the verb that was called.
+        verb: the verb that was called, after its groups.
         error: what Python said.
         proves: whether the verb is one of the lab's.
     """

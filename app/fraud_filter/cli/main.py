@@ -9,18 +9,15 @@ import sys
 import traceback
 from importlib.util import find_spec
 from types import TracebackType
-from typing import Any
 
 import click
 
 import fraud_filter
-from fraud_filter.cli import extras
+from fraud_filter.cli.verbs import LazyGroup, Sections
 from fraud_filter.errors import EXIT_USAGE, FraudFilterError
-from fraud_filter.text.nearest import did_you_mean
 from fraud_filter.text.terminal import PrintableFormatter, printable_lines
 
-#: group -> verb -> (module, one line for --help). Modules are imported when their verb is called.
-GROUPS = {
+GROUPS: Sections = {
     "Run": {
         "up": ("fraud_filter.cli.stack.up", "Bring up the Compose stack and wait until all of it is healthy."),
         "rollout": (
@@ -54,62 +51,18 @@ GROUPS = {
         ),
     },
 }
-#: Verbs of former versions, and what to do instead.
-GONE = {
-    "report": "Grafana's dashboards show the same, and Prometheus' own page, at the addresses that "
-    "`fraud-filter status` prints",
-}
 #: The module that has the verbs of the group "Prove", where it is installed: `fraud_filter` imports none of it.
 _PROVING, _PROVES = "lab.cli.verbs", "Prove"
 
 
-def groups() -> dict[str, dict[str, tuple[str, str]]]:
+def groups() -> Sections:
     """All groups of verbs that are installed."""
     if find_spec(_PROVING.partition(".")[0]) is None:
         return GROUPS
     return GROUPS | {_PROVES: importlib.import_module(_PROVING).VERBS}
 
 
-class _Verbs(click.Group):
-    """Imports a verb's module only when it is called: Spark and plots stay out of `--help`."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return [verb for group in groups().values() for verb in group]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        for group in groups().values():
-            if cmd_name in group:
-                command: click.Command = importlib.import_module(group[cmd_name][0]).command
-                return command
-        return None
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        known = self.list_commands(ctx)
-        if args[0] in GONE:
-            ctx.fail(f"There is no verb {args[0]!r} any more: {GONE[args[0]]}.")
-        if args[0] not in known and not args[0].startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {args[0]!r}{did_you_mean(args[0], known)}.")
-        return super().resolve_command(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except ModuleNotFoundError as error:
-            verb = ctx.invoked_subcommand
-            lacking = extras.lacking(verb, error, proves=verb in groups().get(_PROVES, {}))
-            if lacking is None:
-                raise
-            raise lacking from None
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        for name, group in groups().items():
-            with formatter.section(name):
-                formatter.write_dl([(verb, line) for verb, (_, line) in group.items()])
-
-
-@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, sections=groups, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(fraud_filter.__version__, prog_name="fraud-filter")
 def cli() -> None:
     """A fraud filter on Kafka and Spark that answers in milliseconds.

@@ -1,4 +1,4 @@
-"""What one bench is to do: the arguments of `fraud-filter bench`, checked before anything is started."""
+"""What one bench is to do: the arguments of `fraud-filter lab bench`, checked before anything is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fraud-filter bench`: the contenders round by round on an embedded stack, measured and audited, with a report."""
+"""`fraud-filter lab bench`: the contenders round by round on an embedded stack, measured and audited, with a report."""
 
 from __future__ import annotations
 

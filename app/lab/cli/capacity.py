@@ -1,4 +1,4 @@
-"""`fraud-filter capacity`: what a rate would need, from the costs that a bench has measured on this machine."""
+"""`fraud-filter lab capacity`: what a rate would need, from the costs that a bench has measured on this machine."""
 
 from __future__ import annotations
 
@@ -32,15 +32,14 @@ _COLUMNS = (
 @click.option("--utilisation", default=0.5, show_default=True, help="share of a core that may be used")
 @docs_option("docs/scaling.md", "capacity")
 def command(report: Path, rate: float, docs: Path | None, **arguments: float) -> int:
-    """Estimate cores, partitions, workers and brokers for a rate, from the unit costs in REPORT of `make bench`.
+    """Estimate cores, partitions, workers and brokers for a rate, from the unit costs in a REPORT of the bench.
 
     docs/scaling.md says how, and what is assumed.
     """
     from rich.table import Table
 
     from fraud_filter.text.tables import markdown, shown, write_between
-    from lab.bench.results.capacity import Machines, estimate
-    from lab.bench.results.compare import load_report
+    from lab.bench.results.capacity import Machines, estimate, load_report
     from lab.bench.results.table import rounded
 
     machines = Machines(**arguments)  # type: ignore[arg-type]  # each by its own type

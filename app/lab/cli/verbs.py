@@ -1,13 +1,15 @@
-"""The verbs that measure and prove the filter: what `fraud-filter` shows as "Prove"."""
+"""The verbs that measure and prove the filter: what `fraud-filter` shows as "Prove", and `fraud-filter lab`."""
 
 from __future__ import annotations
+
+import click
+
+from fraud_filter.cli.verbs import LazyGroup, Sections
 
 #: verb -> (module, one line for --help).
 VERBS = {
     "demo": ("lab.cli.demo", "Run every mode in turn on an embedded Kafka and Spark, and report."),
-    "bench": ("lab.cli.bench", "Set modes, a plain client and Flink side by side under load: latency, cost, audit."),
-    "bench-compare": ("lab.cli.bench_compare", "Show two reports of the bench side by side."),
-    "capacity": ("lab.cli.capacity", "Estimate what a rate needs, from the costs in a report of the bench."),
+    "lab": ("lab.cli.verbs", "Measure and test the filter as its maintainers do: bench, capacity, broker."),
     "experiment": ("lab.cli.experiment", "See what a changed setting does to a mode, side by side in one run."),
     "transitions": (
         "lab.cli.transitions",
@@ -23,5 +25,20 @@ VERBS = {
         "Inject faults into a separate, throwaway Compose stack under load, and audit after each.",
     ),
     "soak": ("lab.cli.soak", "Let a stack run with random faults, audit all of it, and look for growth."),
-    "stack": ("lab.cli.stack", "Run an embedded Kafka broker on this machine until it is stopped."),
 }
+#: The same of `fraud-filter lab`.
+LAB: Sections = {
+    "Verbs": {
+        "bench": (
+            "lab.cli.bench",
+            "Set modes, changed settings, a plain client and Flink side by side under load: latency, cost, audit.",
+        ),
+        "capacity": ("lab.cli.capacity", "Estimate what a rate needs, from the costs in a report of the bench."),
+        "broker": ("lab.cli.broker", "Run an embedded Kafka broker on this machine until it is stopped."),
+    }
+}
+
+
+@click.group(cls=LazyGroup, sections=lambda: LAB)
+def command() -> None:
+    """Measure and test the filter as its maintainers do. All verbs run what they need and leave nothing running."""

@@ -82,8 +82,9 @@ def test_config_prints_what_is_in_force_and_masks_secrets(tmp_path: Path) -> Non
         (["run", "--kafka-bootstrap-servers", "127.0.0.1:1", "--kafka-timeout-s", "2"], "127.0.0.1:1"),
         (["fly"], "No such command 'fly'"),
         (["stauts"], "No such command 'stauts' (did you mean 'status'?)"),
-        (["bench-compair"], "(did you mean 'bench-compare'?)"),
-        (["report"], "There is no verb 'report' any more: Grafana's dashboards show the same"),
+        (["lab", "bensh"], "No such command 'bensh' (did you mean 'bench'?)"),
+        (["bench", "--rates", "100"], "`fraud-filter bench` is now `fraud-filter lab bench`"),
+        (["report"], "`fraud-filter report` is gone: Grafana's dashboards show the same"),
         (["run", "--wings"], "--wings"),
     ],
 )

@@ -161,7 +161,7 @@ def test_each_command_of_the_documents_can_be_called(call: Call) -> None:
         "fraud-filter run --velocity-lag soon",
         "fraud-filter checkpoint look PATH",
         "fraud-filter experiment continuous linger=5",
-        "fraud-filter bench --contenders flnk",
+        "fraud-filter lab bench --contenders flnk",
         "fraud-filter transitions --only real-time",
         "FRAUD_MOD=continuous",
         "FRAUD_LINGER_MS=none",

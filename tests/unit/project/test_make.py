@@ -112,10 +112,10 @@ def test_demo_ignores_variables_of_the_environment() -> None:
 def test_bench_takes_variables_of_the_command_line() -> None:
     words = make("-n", "bench", "CONTENDERS=real-time,floor", "RATES=100", "ROUNDS=1", SECONDS="12").splitlines()[-1]
     assert " ".join(words.split()) == (
-        '.venv/bin/fraud-filter bench --contenders "real-time,floor" --rates "100" --rounds "1"'
+        '.venv/bin/fraud-filter lab bench --contenders "real-time,floor" --rates "100" --rounds "1"'
     )
     words = make("-n", "bench", "REPEATS=0", "AWAKE=1").splitlines()[-1]
-    assert " ".join(words.split()) == '.venv/bin/fraud-filter bench --repeats "0" --awake'
+    assert " ".join(words.split()) == '.venv/bin/fraud-filter lab bench --repeats "0" --awake'
 
 
 def test_experiment_takes_variables_of_the_command_line() -> None:

@@ -5,13 +5,18 @@ A model, not a measurement: docs/scaling.md says what it assumes.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fraud_filter.errors import UsageError
 from lab.bench.names import MODE_NAMES
+
+#: What every result of a report has had since the first one.
+_NEEDED = {"mode", "rate", "keeps_up", "cpu_s_per_1000"}
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,31 @@ class Need:
     brokers: int
 
 
+def load_report(path: Path) -> dict[str, Any]:
+    """A `bench-report.json`.
+
+    Raises:
+        UsageError: the file can't be read, or is none.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} can't be read: {error}; give a bench-report.json of `lab bench`") from None
+    if not isinstance(data, dict) or not _is_report(data):
+        raise UsageError(f"{path} is no report of a bench: give a bench-report.json of `lab bench`")
+    return data
+
+
+def _is_report(data: Mapping[str, Any]) -> bool:
+    results, ratios = data.get("results"), data.get("ratios")
+    return (
+        isinstance(results, list)
+        and all(isinstance(one, dict) and one.keys() >= _NEEDED for one in results)
+        and isinstance(ratios, dict)
+        and all(isinstance(one, dict) for one in ratios.values())
+    )
+
+
 def estimate(results: Sequence[Mapping[str, Any]], rate: float, machines: Machines) -> list[Need]:
     """What each mode needs for `rate` payments per second, from the `results` of a bench report.
 
@@ -67,7 +97,7 @@ def estimate(results: Sequence[Mapping[str, Any]], rate: float, machines: Machin
         if (known := [one for one in results if one["mode"] == mode and _is_known(one)])
     ]
     if not needs:
-        raise UsageError("the report has no mode with known costs: give a bench-report.json of `make bench`")
+        raise UsageError("the report has no mode with known costs: give a bench-report.json of `lab bench`")
     return needs
 
 

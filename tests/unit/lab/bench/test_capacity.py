@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from fraud_filter.cli.main import cli
 from fraud_filter.errors import UsageError
-from lab.bench.results.capacity import Machines, estimate
+from lab.bench.results.capacity import Machines, estimate, load_report
 
 
 def _result(mode: str, rate: float, **changes: Any) -> dict[str, Any]:
@@ -57,11 +57,19 @@ def test_a_report_without_costs_is_refused() -> None:
         estimate([_result("real-time", 100, cpu_s_per_1000=None)], 1000, Machines())
 
 
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"results": [{}], "ratios": {}}'])
+def test_what_is_no_report_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(content)
+    with pytest.raises(UsageError, match=r"a\.json .*lab bench"):
+        load_report(path)
+
+
 def test_the_table_goes_into_the_documentation(tmp_path: Path) -> None:
     report, docs = tmp_path / "bench-report.json", tmp_path / "scaling.md"
     report.write_text(json.dumps({"results": [_result("real-time", 5000)], "ratios": {}}))
     docs.write_text("before\n<!-- capacity: begin -->\n<!-- capacity: end -->\n")
-    ran = CliRunner().invoke(cli, ["capacity", str(report), "--rate", "10000", "--docs", str(docs)])
+    ran = CliRunner().invoke(cli, ["lab", "capacity", str(report), "--rate", "10000", "--docs", str(docs)])
     assert ran.exit_code == 0, ran.output
     assert "10,000 payments/s" in ran.output
     assert "| `real-time` | 5,000 | 0.2 | 0.1 | 4 | 4 | 1 | 3 |" in docs.read_text()
@@ -69,6 +77,6 @@ def test_the_table_goes_into_the_documentation(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rate", ["inf", "nan"])
 def test_a_rate_is_a_number(rate: str) -> None:
-    done = CliRunner().invoke(cli, ["capacity", "--rate", rate], standalone_mode=False)
+    done = CliRunner().invoke(cli, ["lab", "capacity", "--rate", rate], standalone_mode=False)
     assert isinstance(done.exception, UsageError | click.BadParameter)
     assert "--rate" in str(done.exception)

@@ -1,4 +1,4 @@
-"""`fraud-filter stack`: an embedded Kafka broker with the topics, until it is stopped."""
+"""`fraud-filter lab broker`: an embedded Kafka broker with the topics, until it is stopped."""
 
 from __future__ import annotations
 

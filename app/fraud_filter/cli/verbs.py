@@ -1,0 +1,89 @@
+"""Groups of verbs that are imported when they are called, and what verbs were called before."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from fraud_filter.cli import extras
+from fraud_filter.errors import UsageError
+from fraud_filter.text.nearest import did_you_mean
+
+#: Heading of --help -> verb -> (module that has it as `command`, one line for --help).
+Sections = dict[str, dict[str, tuple[str, str]]]
+
+#: A verb that was renamed or taken out -> what is said of it. A verb of a group is "GROUP VERB".
+FORMER = {
+    "bench": "is now `fraud-filter lab bench`",
+    "bench-compare": "is gone: `fraud-filter lab bench --contenders A,B` measures both in one run",
+    "capacity": "is now `fraud-filter lab capacity`",
+    "report": "is gone: Grafana's dashboards show the same, and Prometheus' own page, at the addresses that "
+    "`fraud-filter status` prints",
+    "stack": "is now `fraud-filter lab broker`",
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a verb's module only when it is called: Spark and plots stay out of `--help`.
+
+    Args:
+        sections: says which verbs there are, whenever it is asked.
+    """
+
+    def __init__(self, *arguments: Any, sections: Callable[[], Sections], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._sections = sections
+
+    def _modules(self) -> dict[str, str]:
+        return {verb: module for verbs in self._sections().values() for verb, (module, _) in verbs.items()}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """All verbs, in the order of --help."""
+        return list(self._modules())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Imports the verb's module."""
+        module = self._modules().get(cmd_name)
+        command: click.Command | None = importlib.import_module(module).command if module else None
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Refuses an unknown verb, and says what a former one is called now."""
+        known, asked = self.list_commands(ctx), args[0]
+        if asked not in known and not asked.startswith("-") and not ctx.resilient_parsing:
+            if said := FORMER.get(_full_name(ctx, asked)):
+                raise UsageError(f"`fraud-filter {_full_name(ctx, asked)}` {said}")
+            ctx.fail(f"No such command {asked!r}{did_you_mean(asked, known)}.")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the verb; says which extra it lacks."""
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            verb = ctx.invoked_subcommand or ""
+            in_lab = self._modules().get(verb, "").startswith("lab.")
+            lacking = extras.lacking(_full_name(ctx, verb), error, proves=in_lab)
+            if lacking is None:
+                raise
+            raise lacking from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The verbs under their headings."""
+        for name, verbs in self._sections().items():
+            with formatter.section(name):
+                formatter.write_dl([(verb, line) for verb, (_, line) in verbs.items()])
+
+
+def _full_name(ctx: click.Context, verb: str) -> str:
+    """The verb as it is called, without the program's name."""
+    groups: list[str] = []
+    while ctx.parent:
+        groups.insert(0, ctx.info_name or "")
+        ctx = ctx.parent
+    return " ".join([*groups, verb])
