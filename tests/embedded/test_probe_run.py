@@ -16,9 +16,9 @@ from kafka.admin import NewPartitions
 from fraud_filter import schema as layout
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.metrics.server import Registry
-from fraud_filter.metrics.tally import ProbeSnapshot
 from fraud_filter.probe import probe as probe_module
 from fraud_filter.probe.probe import Probe
+from fraud_filter.probe.tally import ProbeSnapshot
 from lab.harness.broker import Broker
 from outputs import Outputs, Placed, large, latencies
 from running import Stage, until

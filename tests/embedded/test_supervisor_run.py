@@ -16,7 +16,7 @@ from kafka.structs import TopicPartition
 
 from faults import Decisions, events, java_of, metrics
 from filter_under_load import Run
-from fraud_filter.metrics import local_http
+from fraud_filter.metrics.server import get_page
 from lab.harness.broker import Broker
 from lab.harness.processes import Child, free_ports
 from running import Stage, payment, wait_until
@@ -141,7 +141,7 @@ def test_too_many_restarts_without_progress_are_told_and_end_the_program(stage: 
     (port,) = free_ports(1)
 
     def asked(path: str) -> tuple[int, str]:
-        return local_http.get("127.0.0.1", port, path, 5)
+        return get_page("127.0.0.1", port, path, 5)
 
     with stage.run(max_restarts="3", restart_backoff_s="0.1", metrics_port=str(port)) as program:
         for lives in (1, 2, 3, 4):

@@ -16,7 +16,7 @@ from confluent_kafka import Producer
 from exhaustive import exhaustive
 from faults import events, java_of, metrics
 from fraud_filter.audit.run import audit
-from fraud_filter.metrics import local_http
+from fraud_filter.metrics.server import get_page
 from fraud_filter.monitor.monitor import Monitor
 from lab.harness.processes import free_ports
 from running import Stage, payment, until, wait_until
@@ -117,10 +117,7 @@ def test_what_an_open_transaction_holds_is_told_though_there_is_no_lag(stage: St
             return {key.partition("/")[2]: value for key, value in known if key.startswith(f"fraud_filter_{name}/")}
 
         def is_held_up() -> bool:
-            return (
-                "an open transaction holds partitions 0, 1"
-                in local_http.get("127.0.0.1", monitor.port, "/readyz", 5)[1]
-            )
+            return "an open transaction holds partitions 0, 1" in get_page("127.0.0.1", monitor.port, "/readyz", 5)[1]
 
         monitor.set_state("running")
         until(lambda: told("held_records") == {"0": 0, "1": 0}, "nothing is held")

@@ -28,7 +28,7 @@ from fraud_filter.compose.prometheus import Prometheus
 from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
 from fraud_filter.kafka.client import librdkafka_config
-from fraud_filter.metrics.certificates import ends
+from fraud_filter.metrics.filter_metrics import certificate_ends
 from waiting import wait_until
 
 DECIDED = "sum(fraud_filter_flagged_records_total)"
@@ -342,7 +342,7 @@ def test_prometheus_speaks_tls_with_the_stack_s_certificate_alone(secured: Deplo
 
 
 def test_the_end_of_the_certificates_is_watched(secured: Deployed) -> None:
-    (end,) = ends(_directory(secured) / secrets.CA)
+    (end,) = certificate_ends(_directory(secured) / secrets.CA)
     query = 'fraud_filter_certificate_expiry_timestamp_seconds{file="kafka-ca.crt"}'
     assert wait_until("the metric", lambda: _ask_prometheus(secured, query)) == end
 
@@ -404,7 +404,7 @@ def test_new_secrets_are_made_and_used_when_the_old_are_removed_or_end(secured: 
     for port in ("KAFKA_PORT", "PROMETHEUS_PORT"):
         served = tmp_path / f"{port}.crt"
         served.write_text(ssl.get_server_certificate(("127.0.0.1", int(secured.open().value(port)))))
-        assert ends(served)[0] - time.time() > 86_400 * (secrets.LIFE_DAYS - 1), port
+        assert certificate_ends(served)[0] - time.time() > 86_400 * (secrets.LIFE_DAYS - 1), port
     assert _brokers(_settings(secured)) == 1
     assert "uthentication failed" in _refusal(_settings(secured, kafka_sasl_password_file=str(old)))
     before = _ask_prometheus(secured, DECIDED)

@@ -82,7 +82,7 @@ def command(settings: Settings, count: int | None, seconds: float | None, report
 @contextmanager
 def _served(settings: Settings, sender: Sender) -> Iterator[None]:
     """Serves /metrics meanwhile, where a port is set."""
-    from fraud_filter.metrics.generator_metrics import GeneratorMetrics
+    from fraud_filter.generator.report import GeneratorMetrics
     from fraud_filter.metrics.server import MetricsServer, Registry
 
     if not settings.generator_port:

@@ -29,11 +29,11 @@ def command(settings: Settings, as_json: bool) -> int:
 
 def ask(settings: Settings) -> dict[str, Any]:
     """What the filter at `metrics_host`:`metrics_port` answers at /readyz; `healthy` and `line` where none does."""
-    from fraud_filter.metrics import local_http
+    from fraud_filter.metrics.server import get_page
 
     at = f"http://{settings.metrics_host}:{settings.metrics_port}"
     try:
-        _, page = local_http.get(settings.metrics_host, settings.metrics_port, "/readyz", _TIMEOUT_S)
+        _, page = get_page(settings.metrics_host, settings.metrics_port, "/readyz", _TIMEOUT_S)
     except OSError as error:
         return {
             "healthy": False,

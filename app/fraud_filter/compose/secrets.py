@@ -23,7 +23,7 @@ import yaml
 
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.home import HOME
-from fraud_filter.metrics.certificates import ends
+from fraud_filter.metrics.filter_metrics import certificate_ends
 
 #: What programs and people on this machine are to Kafka and to Prometheus.
 OPERATOR = "kafka-operator"
@@ -102,7 +102,7 @@ def _certificates(directory: Path) -> None:
 
 def _certificates_outdated(directory: Path) -> str:
     try:
-        first = min(end for name in CERTIFICATES[:-1] for end in ends(directory / name))
+        first = min(end for name in CERTIFICATES[:-1] for end in certificate_ends(directory / name))
     except ValueError:
         return "there is a file without a certificate"
     days = (first - time.time()) / _DAY_S
@@ -136,7 +136,7 @@ def _spark_pages_outdated(directory: Path) -> str:
 
 
 def _authority_end(directory: Path) -> int:
-    return int(max(ends(directory / CA)))
+    return int(max(certificate_ends(directory / CA)))
 
 
 def _prometheus(directory: Path) -> None:

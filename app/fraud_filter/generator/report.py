@@ -1,12 +1,19 @@
-"""What a run of the generator reports: the pace intended and kept, and what became of the records."""
+"""What a run of the generator reports, during it (metrics) and at its end: the pace intended and kept, and what became
+of the records."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Protocol
+
+from prometheus_client.core import Metric
 
 from fraud_filter.errors import UsageError
+from fraud_filter.metrics.catalogue import FAILED, LATE, SENT
+from fraud_filter.metrics.server import Registry
 from fraud_filter.schema import HEADER_LABEL
 
 #: A record sent later than this after it was due counts as late.
@@ -81,3 +88,28 @@ class Report:
 
 def _rate(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:.1f}/s"
+
+
+class GeneratorCounts(Protocol):
+    """What `GeneratorMetrics` reads of the generator: numbers of records since the start."""
+
+    @property
+    def sent(self) -> int: ...  # noqa: D102
+    @property
+    def failed(self) -> int: ...  # noqa: D102
+    @property
+    def late(self) -> int: ...  # noqa: D102
+
+
+class GeneratorMetrics:
+    """What the generator has done, read from it at each scrape, so that sending pays nothing for it."""
+
+    def __init__(self, registry: Registry, source: GeneratorCounts) -> None:
+        self._source = source
+        registry.register(self)  # a collector by its `collect`
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by the registry at each scrape."""
+        yield SENT.collected([((), self._source.sent)])
+        yield FAILED.collected([((), self._source.failed)])
+        yield LATE.collected([((), self._source.late)])

@@ -1,4 +1,5 @@
-"""Every metric of the project's own programs: programs make them from here, and so are the tables of docs/metrics.md.
+"""Every metric of the project's own programs, declared once: programs make them from here (`Metrics`), and so are the
+tables of docs/metrics.md.
 
 Names are those on the page. A program's metrics stand in the order of its page.
 """
@@ -6,6 +7,7 @@ Names are those on the page. A program's metrics stand in the order of its page.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
@@ -17,13 +19,25 @@ from fraud_filter.config import ModeName
 from fraud_filter.modes import MODES
 
 Program = Literal["filter", "probe", "generator"]
-#: The class that `make` makes one of.
+#: The class of a metric: Counter, Gauge, Histogram, Summary.
 Made = TypeVar("Made", bound=MetricWrapperBase)
+
+#: Seconds. Fine where the fast modes are (1 to 20 ms), coarse where a backlog shows (up to 60 s).
+LATENCY_BUCKETS_S = (
+    *(0.001, 0.002, 0.003, 0.004, 0.005, 0.006, 0.008, 0.01, 0.012, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.075),
+    *(0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0),
+)
+#: Fine at both ends, where a good model's scores are.
+SCORE_BUCKETS = (0.01, 0.05, *(tenth / 10 for tenth in range(1, 10)), 0.95, 0.99, 1.0)
 
 
 @dataclass(frozen=True)
 class Entry(Generic[Made]):
-    """One metric: `program` serves it, with values in `modes`."""
+    """One metric: `program` serves it, with values in `modes`.
+
+    `at_scrape`: a collector reads its values when they are asked for; all others are made by `Metrics`. `buckets`: the
+    upper bounds of a histogram's.
+    """
 
     kind: type[Made]
     program: Program
@@ -32,14 +46,17 @@ class Entry(Generic[Made]):
     help: str
     labels: tuple[str, ...]
     modes: frozenset[ModeName]
+    at_scrape: bool = False
+    buckets: tuple[float, ...] = ()
 
     @property
     def type(self) -> str:
         """As Prometheus calls it."""
         return self.kind.__name__.lower()
 
-    def make(self, registry: CollectorRegistry, **options: Any) -> Made:
+    def make(self, registry: CollectorRegistry) -> Made:
         """The metric, to be set and counted."""
+        options: dict[str, Any] = {"buckets": self.buckets} if self.buckets else {}
         return self.kind(self.name, self.help, self.labels, registry=registry, **options)
 
     def collected(self, samples: Iterable[tuple[Sequence[str], float]]) -> Metric:
@@ -57,10 +74,34 @@ class _Group:
     program: Program
     labels: tuple[str, ...]
     modes: frozenset[ModeName] = frozenset(MODES)
+    at_scrape: bool = False
 
-    def of(self, kind: type[Made], name: str, unit: str, text: str, *more: str) -> Entry[Made]:
+    def of(
+        self, kind: type[Made], name: str, unit: str, text: str, *more: str, buckets: tuple[float, ...] = ()
+    ) -> Entry[Made]:
         """One of them, with `more` labels."""
-        return Entry(kind, self.program, name, unit, text, (*self.labels, *more), self.modes)
+        return Entry(kind, self.program, name, unit, text, (*self.labels, *more), self.modes, self.at_scrape, buckets)
+
+
+class Metrics:
+    """The metrics of one program that it sets and counts: `metrics.of(FLAGGED).inc()`."""
+
+    def __init__(self, registry: CollectorRegistry, program: Program, labels: tuple[str, ...]) -> None:
+        """`labels`: values of the labels that all of them have, in order: mode and query."""
+        self._labels = labels
+        self._made = {
+            entry: entry.make(registry) for entry in CATALOGUE if entry.program == program and not entry.at_scrape
+        }
+
+    def of(self, entry: Entry[Made], *labels: str) -> Made:
+        """The series with these values of the further labels; from the first call on the page has it."""
+        made: Made = self._made[entry]
+        return made.labels(*self._labels, *labels)
+
+    def remove(self, entry: Entry[Any], *labels: str) -> None:
+        """Takes the series off the page, if it is there."""
+        with suppress(KeyError):
+            self._made[entry].remove(*self._labels, *labels)
 
 
 _FILTER = _Group("filter", ("mode", "query"))
@@ -68,10 +109,11 @@ _PARTITION = _Group("filter", (*_FILTER.labels, "topic", "partition"))
 #: Spark tells the phases of a batch in progress events.
 _BATCH = _Group("filter", _FILTER.labels, frozenset(mode.name for mode in MODES.values() if mode.sends_progress))
 _VELOCITY = _Group("filter", _FILTER.labels, frozenset(mode.name for mode in MODES.values() if not mode.lacks_features))
-_EXECUTOR = _Group("filter", (*_FILTER.labels, "executor"))
-_PROGRAM = _Group("filter", ())
+_EXECUTOR = _Group("filter", (*_FILTER.labels, "executor"), at_scrape=True)
+_PROGRAM = _Group("filter", (), at_scrape=True)
 _PROBE = _Group("probe", ("mode", "query"))
-_GENERATOR = _Group("generator", ())
+_INTERVAL = _Group("probe", _PROBE.labels, at_scrape=True)
+_GENERATOR = _Group("generator", (), at_scrape=True)
 
 RESTARTS = _FILTER.of(
     Counter,
@@ -239,6 +281,7 @@ LATENCY = _PROBE.of(
     "fraud_filter_end_to_end_latency_seconds",
     "seconds",
     "Time from the append of a record to the append of its decision, both on the broker's clock.",
+    buckets=LATENCY_BUCKETS_S,
 )
 OBJECTIVE = _PROBE.of(
     Gauge,
@@ -279,6 +322,7 @@ SCORE = _PROBE.of(
     "Scores of the flagged records read, repeated ones too, with the version of the model. Nothing is written "
     "about records that no rule matches, and their scores are not known.",
     "version",
+    buckets=SCORE_BUCKETS,
 )
 REJECTED = _PROBE.of(
     Counter,
@@ -311,7 +355,7 @@ LAST_OUTPUT = _PROBE.of(
     "seconds since 1970",
     "Append time of the newest record on the output topics.",
 )
-INTERVAL_LATENCY = _PROBE.of(
+INTERVAL_LATENCY = _INTERVAL.of(
     Summary,
     "fraud_filter_interval_latency_seconds",
     "seconds",

@@ -1,21 +1,65 @@
-"""The metrics of the running filter, the same names and labels in every mode. No Spark here."""
+"""The metrics of the running filter, the same names and labels in every mode."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Literal, get_args
 
+from cryptography import x509
 from prometheus_client import Gauge
+from prometheus_client.core import Metric
 
 from fraud_filter.checkpoint.progress import Offsets, Progress
-from fraud_filter.metrics import catalogue
+from fraud_filter.config import Settings
+from fraud_filter.metrics.catalogue import (
+    CERTIFICATE_EXPIRY,
+    COMMITS,
+    COMMITTED_OFFSET,
+    CONSUMER_LAG,
+    DIFFERS,
+    DISK_FREE,
+    DISK_SIZE,
+    EXECUTOR_ACTIVE_TASKS,
+    EXECUTOR_CORES,
+    EXECUTOR_GC,
+    EXECUTOR_PEAK_MEMORY,
+    EXECUTOR_TASKS,
+    HEALTHY,
+    HELD_RECORDS,
+    HELD_SINCE,
+    INPUT_RATE,
+    INPUT_RECORDS,
+    LAST_PROGRESS,
+    LATE_RECORDS,
+    LATEST_OFFSET,
+    LOST_RECORDS,
+    PHASE_DURATION,
+    READ_OFFSET,
+    RESTARTS,
+    SET_ASIDE,
+    SLOTS_GRANTED,
+    SLOTS_NEEDED,
+    STATE,
+    TAKEOVERS,
+    UNKNOWN_PARTITIONS,
+    UP,
+    VELOCITY_COMMIT,
+    VELOCITY_DISK,
+    VELOCITY_KEYS,
+    VELOCITY_MEMORY,
+    Entry,
+    Metrics,
+)
 from fraud_filter.metrics.server import Registry
+from fraud_filter.spark.executors import Executor
 
 State = Literal["starting", "warming-up", "standby", "running", "waiting-for-slots", "backing-off", "stopping"]
 
 
-class FilterMetrics:
+class FilterMetrics(Metrics):
     """What the filter says of itself, labelled with the execution mode and the name of the query.
 
     A value that is not known has no series: an absent offset is not offset 0.
@@ -23,108 +67,49 @@ class FilterMetrics:
 
     def __init__(self, registry: Registry, *, mode: str, query: str, topic: str, reasons: Iterable[str] = ()) -> None:
         """`reasons`: all values of the restarts' label `reason`."""
-        self._values = (mode, query)
+        super().__init__(registry, "filter", (mode, query))
         self._topic = topic
         self._partitions: set[int] = set()
-        self._told_held: set[int] = set()
-
-        self._restarts = catalogue.RESTARTS.make(registry)
+        self._reported_held: set[int] = set()
         for reason in reasons:
-            self._restarts.labels(*self._values, reason)
-        self._takeovers = catalogue.TAKEOVERS.make(registry)
-        self._differs = catalogue.DIFFERS.make(registry)
-        self._rules = catalogue.RULES_INFO.make(registry)
-        self._up = catalogue.UP.make(registry)
-        self._healthy = catalogue.HEALTHY.make(registry)
-        self._commits = catalogue.COMMITS.make(registry)
-        self._rows = catalogue.INPUT_RECORDS.make(registry)
-        self._lost = catalogue.LOST_RECORDS.make(registry)
-        self._set_aside = catalogue.SET_ASIDE.make(registry)
-        for counter in (self._commits, self._rows, self._lost, self._set_aside, self._takeovers):
-            counter.labels(*self._values)  # there from the start, so that the first increase shows
-        self._state = catalogue.STATE.make(registry)
-        self._rate = catalogue.INPUT_RATE.make(registry)
-        self._phase = catalogue.PHASE_DURATION.make(registry)
-        self._committed = catalogue.COMMITTED_OFFSET.make(registry)
-        self._read = catalogue.READ_OFFSET.make(registry)
-        self._latest = catalogue.LATEST_OFFSET.make(registry)
-        self._lag = catalogue.CONSUMER_LAG.make(registry)
-        self._held = catalogue.HELD_RECORDS.make(registry)
-        self._held_since = catalogue.HELD_SINCE.make(registry)
-        self._unknown = catalogue.UNKNOWN_PARTITIONS.make(registry)
-        self._last = catalogue.LAST_PROGRESS.make(registry)
-        self._needed = catalogue.SLOTS_NEEDED.make(registry)
-        self._granted = catalogue.SLOTS_GRANTED.make(registry)
-        self._keys = catalogue.VELOCITY_KEYS.make(registry)
-        self._memory = catalogue.VELOCITY_MEMORY.make(registry)
-        self._disk = catalogue.VELOCITY_DISK.make(registry)
-        self._commit = catalogue.VELOCITY_COMMIT.make(registry)
-        self._late = catalogue.LATE_RECORDS.make(registry)
-        self._model = catalogue.MODEL.make(registry)
-        if mode in catalogue.LATE_RECORDS.modes:
-            self._late.labels(*self._values)
-        self._differs.labels(*self._values).set(0)
-        self._up.labels(*self._values).set(0)
-        self._healthy.labels(*self._values).set(0)
-
-    def tell_model(self, version: str) -> None:
-        """The model that gives scores."""
-        self._model.labels(*self._values, version).set(1)
+            self.of(RESTARTS, reason)
+        for counter in (COMMITS, INPUT_RECORDS, LOST_RECORDS, SET_ASIDE, TAKEOVERS):
+            self.of(counter)  # there from the start, so that the first increase shows
+        if mode in LATE_RECORDS.modes:
+            self.of(LATE_RECORDS)
+        for gauge in (DIFFERS, UP, HEALTHY):
+            self.of(gauge).set(0)
 
     def set_up(self, up: bool, healthy: bool) -> None:
         """Whether the query is active, and whether it keeps up."""
-        self._up.labels(*self._values).set(up)
-        self._healthy.labels(*self._values).set(up and healthy)
+        self.of(UP).set(up)
+        self.of(HEALTHY).set(up and healthy)
 
     def set_slots(self, needed: int, granted: int) -> None:
         """Task slots needed and granted."""
-        self._needed.labels(*self._values).set(needed)
-        self._granted.labels(*self._values).set(granted)
+        self.of(SLOTS_NEEDED).set(needed)
+        self.of(SLOTS_GRANTED).set(granted)
 
     def set_state(self, state: State) -> None:
         """What the program does."""
         for each in get_args(State):
-            self._state.labels(*self._values, each).set(each == state)
-
-    def count_restart(self, reason: str) -> None:
-        """The query is about to be started again."""
-        self._restarts.labels(*self._values, reason).inc()
-
-    def count_takeover(self) -> None:
-        """A standby begins to work in place of another filter."""
-        self._takeovers.labels(*self._values).inc()
-
-    def set_differs(self, differs: bool) -> None:
-        """Whether we are a standby with other rules or settings than the active filter's."""
-        self._differs.labels(*self._values).set(differs)
-
-    def set_rules(self, version: str) -> None:
-        """The version of the rules that this program has."""
-        self._rules.labels(*self._values, version).set(1)
-
-    def count_lost(self, records: int) -> None:
-        """Records are gone from the input topic that nobody has read."""
-        self._lost.labels(*self._values).inc(records)
-
-    def count_set_aside(self) -> None:
-        """A record was rejected because it ended the query each time."""
-        self._set_aside.labels(*self._values).inc()
+            self.of(STATE, each).set(each == state)
 
     def observe(self, progress: Progress, commits: int) -> None:
         """A newer commit was seen; `commits` is how many there were since the last one."""
-        self._commits.labels(*self._values).inc(commits)
-        self._rows.labels(*self._values).inc(max(progress.rows, 0))
-        self._last.labels(*self._values).set(progress.at)
+        self.of(COMMITS).inc(commits)
+        self.of(INPUT_RECORDS).inc(max(progress.rows, 0))
+        self.of(LAST_PROGRESS).set(progress.at)
         if progress.rows_per_second is not None:
-            self._rate.labels(*self._values).set(progress.rows_per_second)
+            self.of(INPUT_RATE).set(progress.rows_per_second)
         for phase, seconds in progress.durations_s.items():
-            self._phase.labels(*self._values, phase).set(seconds)
+            self.of(PHASE_DURATION, phase).set(seconds)
         if state := progress.state:
-            self._keys.labels(*self._values).set(state.keys)
-            self._memory.labels(*self._values).set(state.memory_bytes)
-            self._disk.labels(*self._values).set(state.disk_bytes)
-            self._commit.labels(*self._values).set(state.commit_s)
-            self._late.labels(*self._values).inc(state.late)
+            self.of(VELOCITY_KEYS).set(state.keys)
+            self.of(VELOCITY_MEMORY).set(state.memory_bytes)
+            self.of(VELOCITY_DISK).set(state.disk_bytes)
+            self.of(VELOCITY_COMMIT).set(state.commit_s)
+            self.of(LATE_RECORDS).inc(state.late)
 
     def set_offsets(
         self,
@@ -151,39 +136,129 @@ class FilterMetrics:
         read = committed | {number: max(at, committed.get(number, at)) for number, at in (told or {}).items()}
         if latest:
             here = {*latest, *partitions}
-            self._unknown.labels(*self._values).set(len(here) - len(latest))
-            self._forget(self._partitions - here, self._committed, self._read)
-            self._forget(self._partitions - latest.keys(), self._latest, self._lag)
+            self.of(UNKNOWN_PARTITIONS).set(len(here) - len(latest))
+            self._forget(self._partitions - here, COMMITTED_OFFSET, READ_OFFSET)
+            self._forget(self._partitions - latest.keys(), LATEST_OFFSET, CONSUMER_LAG)
             self._partitions = here
             committed, read = ({n: at for n, at in each.items() if n in here} for each in (committed, read))
-        self._set(self._committed, committed)
-        self._set(self._read, read)
-        self._set(self._latest, latest)
+        self._set(COMMITTED_OFFSET, committed)
+        self._set(READ_OFFSET, read)
+        self._set(LATEST_OFFSET, latest)
         ends = latest | (readable or {})
         lag = {n: max(0, end - read[n]) for n, end in ends.items() if n in read}
-        self._set(self._lag, lag)
+        self._set(CONSUMER_LAG, lag)
         return lag
 
     def set_held(self, held: Offsets, since: dict[int, float]) -> None:
         """How many offsets open transactions hold, by partition, and since when (seconds since 1970) where some do."""
-        self._forget(self._told_held - held.keys(), self._held)
-        self._forget(self._told_held - since.keys(), self._held_since)
-        self._told_held = set(held)
-        self._set(self._held, held)
-        self._set(self._held_since, since)
+        self._forget(self._reported_held - held.keys(), HELD_RECORDS)
+        self._forget(self._reported_held - since.keys(), HELD_SINCE)
+        self._reported_held = set(held)
+        self._set(HELD_RECORDS, held)
+        self._set(HELD_SINCE, since)
 
     def forget_offsets(self) -> None:
-        """Tells of no partition any more: another filter does."""
-        self._forget(self._partitions, self._committed, self._read, self._latest, self._lag)
+        """Takes all partitions off the page: another filter serves them."""
+        self._forget(self._partitions, COMMITTED_OFFSET, READ_OFFSET, LATEST_OFFSET, CONSUMER_LAG)
         self._partitions = set()
         self.set_held({}, {})
 
-    def _set(self, gauge: Gauge, values: Mapping[int, float]) -> None:
+    def _set(self, gauge: Entry[Gauge], values: Mapping[int, float]) -> None:
         for number, value in values.items():
-            gauge.labels(*self._values, self._topic, str(number)).set(value)
+            self.of(gauge, self._topic, str(number)).set(value)
 
-    def _forget(self, numbers: Iterable[int], *gauges: Gauge) -> None:
+    def _forget(self, numbers: Iterable[int], *gauges: Entry[Gauge]) -> None:
         for number in numbers:
             for gauge in gauges:
-                with suppress(KeyError):
-                    gauge.remove(*self._values, self._topic, str(number))
+                self.remove(gauge, self._topic, str(number))
+
+
+class ExecutorMetrics:
+    """What the live executors said last, by executor; one that is gone has no series any more."""
+
+    def __init__(self, registry: Registry, *, mode: str, query: str) -> None:
+        self._labels = (mode, query)
+        self._executors: Sequence[Executor] = ()
+        registry.register(self)  # a collector by its `collect`
+
+    def set(self, executors: Sequence[Executor]) -> None:
+        """The executors of now."""
+        self._executors = executors
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by the registry at each scrape."""
+        by_executor = [((*self._labels, executor.name), executor) for executor in self._executors]
+        yield EXECUTOR_CORES.collected((labels, each.cores) for labels, each in by_executor)
+        yield EXECUTOR_ACTIVE_TASKS.collected((labels, each.active_tasks) for labels, each in by_executor)
+        yield EXECUTOR_TASKS.collected(
+            ((*labels, outcome), count)
+            for labels, each in by_executor
+            for outcome, count in (("completed", each.completed_tasks), ("failed", each.failed_tasks))
+        )
+        yield EXECUTOR_GC.collected((labels, each.gc_s) for labels, each in by_executor)
+        yield EXECUTOR_PEAK_MEMORY.collected(
+            ((*labels, area), held) for labels, each in by_executor for area, held in each.peak_bytes.items()
+        )
+
+
+def certificate_ends(file: Path) -> list[float]:
+    """The end of each certificate of a file, in seconds since 1970; keys beside them are passed over.
+
+    Raises:
+        OSError: the file can't be read.
+        ValueError: it holds no certificate.
+    """
+    return [found.not_valid_after_utc.timestamp() for found in x509.load_pem_x509_certificates(file.read_bytes())]
+
+
+class CertificateMetrics:
+    """The ends of the certificates that this program is given, read at each scrape: files may be renewed below it.
+
+    Of our own certificate the first end of its chain counts; of authorities the last one: while they are exchanged the
+    file holds the old and the new. A file that can't be read has no sample.
+    """
+
+    def __init__(self, registry: Registry, settings: Settings) -> None:
+        """No sample where Kafka is reached without TLS."""
+        tls = settings.kafka_security_protocol.endswith("SSL")
+        self._files = [
+            (Path(name), pick)
+            for name, pick in ((settings.kafka_ssl_ca, max), (settings.kafka_ssl_certificate, min))
+            if tls and name
+        ]
+        registry.register(self)  # a collector by its `collect`
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by the registry at each scrape."""
+        yield CERTIFICATE_EXPIRY.collected(self._ends())
+
+    def _ends(self) -> Iterator[tuple[tuple[str], float]]:
+        for file, pick in self._files:
+            with suppress(OSError, ValueError):
+                yield (file.name,), pick(certificate_ends(file))
+
+
+class DiskMetrics:
+    """The size of the disk below the checkpoint and what is free on it, asked at each scrape.
+
+    A full disk stops every mode at its next commit.
+
+    No sample where the checkpoint is not on a local disk (its file system has a monitoring of its own), and none while
+    the directory is not there.
+    """
+
+    def __init__(self, registry: Registry, checkpoint: Path | None) -> None:
+        """`checkpoint`: its directory, or None."""
+        self._checkpoint = checkpoint
+        registry.register(self)  # a collector by its `collect`
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by the registry at each scrape."""
+        size: list[tuple[tuple[str, ...], float]] = []
+        free: list[tuple[tuple[str, ...], float]] = []
+        with suppress(OSError):
+            if self._checkpoint is not None:
+                found = shutil.disk_usage(self._checkpoint)
+                size, free = [((), found.total)], [((), found.free)]
+        yield DISK_SIZE.collected(size)
+        yield DISK_FREE.collected(free)

@@ -1,10 +1,11 @@
-"""The /metrics endpoint of a program."""
+"""The /metrics endpoint of a program, and the client that asks such pages."""
 
 from __future__ import annotations
 
 import errno
 import json
 from collections.abc import Callable, Iterable, Mapping
+from http.client import HTTPConnection, HTTPException
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics, start_http_server
@@ -14,6 +15,8 @@ from fraud_filter.errors import UsageError
 Registry = CollectorRegistry
 #: Whether all is right, and what the page says.
 Page = Callable[[], tuple[bool, Mapping[str, Any]]]
+#: A page is read up to here: any program may answer.
+_MOST_BYTES = 16 * 2**20
 
 
 class MetricsServer:
@@ -66,3 +69,25 @@ def _with_pages(pages: Mapping[str, Page], metrics: Any) -> Any:
         return [json.dumps(said).encode() + b"\n"]
 
     return serve
+
+
+def get_page(host: str, port: int, path: str, timeout_s: float) -> tuple[int, str]:
+    """Status and body of the answer to a GET, whatever HTTP_PROXY says: no proxy knows what listens here.
+
+    Raises:
+        OSError: there is none within `timeout_s` seconds, or it is no HTTP.
+    """
+    try:
+        connection = HTTPConnection(host, port, timeout=timeout_s)
+    except HTTPException as error:
+        raise OSError(f"no host has this name: {error}") from None
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read(_MOST_BYTES).decode("utf-8", "replace")
+    except HTTPException as error:
+        raise OSError(f"no HTTP: {type(error).__name__}") from None
+    except UnicodeError as error:  # of a name that no DNS can hold
+        raise OSError(f"no host has this name: {error}") from None
+    finally:
+        connection.close()

@@ -15,10 +15,14 @@ from fraud_filter.checkpoint.kept import Loss
 from fraud_filter.checkpoint.progress import Offsets, Progress
 from fraud_filter.checkpoint.readers import CheckpointReader, EventReader, ProgressReader
 from fraud_filter.config import Settings
-from fraud_filter.metrics.certificates import CertificateMetrics
-from fraud_filter.metrics.disk import DiskMetrics
-from fraud_filter.metrics.executor_metrics import ExecutorMetrics
-from fraud_filter.metrics.filter_metrics import FilterMetrics, State
+from fraud_filter.metrics.catalogue import DIFFERS, LOST_RECORDS
+from fraud_filter.metrics.filter_metrics import (
+    CertificateMetrics,
+    DiskMetrics,
+    ExecutorMetrics,
+    FilterMetrics,
+    State,
+)
 from fraud_filter.metrics.server import MetricsServer, Registry
 from fraud_filter.modes import Mode
 from fraud_filter.monitor.health import Condition, judge_alive, judge_ready
@@ -138,7 +142,7 @@ class Monitor:
 
     def set_differs(self, differs: bool) -> None:
         """Whether we are a standby with other rules or settings than the active filter's."""
-        self.metrics.set_differs(differs)
+        self.metrics.of(DIFFERS).set(differs)
         self._condition.differs = differs
 
     def stand_by(self) -> None:
@@ -151,7 +155,7 @@ class Monitor:
 
     def count_lost(self, losses: list[Loss]) -> None:
         """Losses that were noted: each of them counts once."""
-        self.metrics.count_lost(self._removals.count(losses))
+        self.metrics.of(LOST_RECORDS).inc(self._removals.count(losses))
 
     def watch(
         self,
@@ -255,7 +259,7 @@ class Monitor:
             if seen:
                 reached = {number: max(at, committed.get(number, 0)) for number, at in place.at.items()}
                 spans = {number: (bounds.low, bounds.end) for number, bounds in seen.bounds.items()}
-                self.metrics.count_lost(self._removals.look(seen.topic_id, committed | reached, spans))
+                self.metrics.of(LOST_RECORDS).inc(self._removals.look(seen.topic_id, committed | reached, spans))
             self._judge(self._watch, committed, seen)
 
     def _give_up(self, watch: _Watch, seen: Seen) -> None:

@@ -6,6 +6,7 @@ not depend on when the probe reads it. Kafka's times are whole milliseconds: rea
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
@@ -20,12 +21,22 @@ from fraud_filter.kafka.append_time import require_append_time, wrong_timestamps
 from fraud_filter.kafka.input_topic import has_passed
 from fraud_filter.kafka.offsets import find_bounds, find_partitions, open_consumer
 from fraud_filter.kafka.refusals import NoBrokerError, describe_error
+from fraud_filter.metrics.catalogue import (
+    DUPLICATE,
+    FLAGGED,
+    LAST_OUTPUT,
+    NEGATIVE_LATENCY,
+    SCORE,
+    TRUNCATED,
+    UNREADABLE,
+)
 from fraud_filter.metrics.probe_metrics import ProbeMetrics
 from fraud_filter.metrics.server import Registry
-from fraud_filter.metrics.tally import ProbeSnapshot, SeenOffsets, Tally
 from fraud_filter.modes import MODES
-from fraud_filter.probe.flagged import read_flagged
+from fraud_filter.probe.tally import ProbeSnapshot, SeenOffsets, Tally
 from fraud_filter.query.source_headers import Source, read_source
+from fraud_filter.schema import RULES_FIELD
+from fraud_filter.schema import SCORE as SCORE_FIELD
 
 _OUTPUTS = ("flagged_topic", "rejected_topic")
 #: A fetch is answered as soon as there is a record; this is how long an idle one waits, and how often we look up.
@@ -115,7 +126,12 @@ class Probe:
         Until the next `lap`, the metrics tell its latencies as those of the last interval.
         """
         figures = self._snapshot(self._lap, reset=True)
-        self._metrics.set_interval(figures)
+        self._metrics.interval.latencies_ms = {
+            "0.5": figures.p50_ms,
+            "0.95": figures.p95_ms,
+            "0.99": figures.p99_ms,
+            "1": figures.max_ms,
+        }
         return figures
 
     def reset(self) -> None:
@@ -190,21 +206,22 @@ class Probe:
         if kind != TIMESTAMP_LOG_APPEND_TIME:
             raise wrong_timestamps(message.topic(), "records that their producers stamped")
         self._last_seen = time.monotonic()
-        self._metrics.set_last_output(appended_ms)
+        self._metrics.of(LAST_OUTPUT).set(appended_ms / 1000)
         source = read_source(message.headers())
         if source is None:
-            self._metrics.count_unreadable()
+            self._metrics.of(UNREADABLE).inc()
             for tally in (self._window, self._lap):
                 tally.unreadable += 1
             return
         is_flagged = message.topic() == self._settings.flagged_topic
         if is_flagged:
-            self._metrics.count_flagged()
-            self._metrics.count_truncated(source.truncated)
+            self._metrics.of(FLAGGED).inc()
+            for feature in source.truncated:
+                self._metrics.bounded(TRUNCATED, feature).inc()
             rules, score = read_flagged(message.value())
             self._metrics.count_matches(rules, source.version)
             if score is not None:
-                self._metrics.observe_score(score, source.model)
+                self._metrics.bounded(SCORE, source.model).observe(score)
         else:
             self._metrics.count_rejected(source.reason)
         is_repeated = self._offsets(source).add(source.offset, source.timestamp_ms)
@@ -219,9 +236,9 @@ class Probe:
     def _record(self, is_flagged: bool, is_repeated: bool, latency_ms: int) -> None:
         """A repeated decision has no latency of its own: its payment was decided before."""
         if is_repeated:
-            self._metrics.count_duplicate()
+            self._metrics.of(DUPLICATE).inc()
         elif latency_ms < 0:
-            self._metrics.count_negative()
+            self._metrics.of(NEGATIVE_LATENCY).inc()
         else:
             self._metrics.observe_latency(latency_ms)
         for tally in (self._window, self._lap):
@@ -244,3 +261,19 @@ class Probe:
             for partition in set(partitions) - set(self._positions[topic]):
                 self._positions[topic][partition] = 0
                 consumer.incremental_assign([TopicPartition(topic, partition, 0)])
+
+
+def read_flagged(value: bytes | None) -> tuple[list[str], float | None]:
+    """The rules that a flagged record names, and its score from 0 to 1; none and None where they can't be read.
+
+    Others may write to the topic, so anything may be in the record.
+    """
+    try:
+        record = json.loads(value or b"")
+    except (ValueError, RecursionError):
+        return [], None
+    if not isinstance(record, dict):
+        return [], None
+    rules, score = record.get(RULES_FIELD), record.get(SCORE_FIELD)
+    named = [rule for rule in rules if isinstance(rule, str)] if isinstance(rules, list) else []
+    return named, score if isinstance(score, float | int) and 0 <= score <= 1 else None

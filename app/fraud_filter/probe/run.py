@@ -10,8 +10,8 @@ from pathlib import Path
 
 from fraud_filter.config import Settings
 from fraud_filter.metrics.server import MetricsServer, Registry
-from fraud_filter.metrics.tally import ProbeSnapshot
 from fraud_filter.probe.probe import Probe
+from fraud_filter.probe.tally import ProbeSnapshot
 from fraud_filter.stop_signals import stop_event
 
 #: How soon the end of the reading thread is noticed, in seconds.

@@ -16,6 +16,7 @@ from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.java.gateway import LaunchStoppedError
 from fraud_filter.kafka.refusals import NoBrokerError
 from fraud_filter.lock.lock import Lock
+from fraud_filter.metrics.catalogue import MODEL
 from fraud_filter.monitor.monitor import Monitor, Place
 from fraud_filter.query import preflight
 from fraud_filter.query.likeness import digests
@@ -227,7 +228,7 @@ class Attempt:
                 write_active(place.files, digests(inputs, self.settings))
         self.monitor.metrics.set_slots(inputs.slots, slots)
         if inputs.model:
-            self.monitor.metrics.tell_model(inputs.model.version)
+            self.monitor.metrics.of(MODEL, inputs.model.version).set(1)
         _log.info(
             "event=started mode=%s query=%s run=%s partitions=%d task_slots=%d rules=%d seconds=%.1f",
             settings.mode, settings.query_name, query.runId, inputs.partitions, slots, len(inputs.rules.rules),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_OK
 from fraud_filter.lock.checkpoint_lock import checkpoint_lock
+from fraud_filter.metrics.catalogue import RESTARTS, RULES_INFO
 from fraud_filter.monitor.monitor import Monitor
 from fraud_filter.query import preflight, starting_offsets
 from fraud_filter.rules.version import ruling_of
@@ -58,7 +59,7 @@ def run(
         if stop.requested:
             return EXIT_OK
         with checkpoint_lock(settings, standby=standby) as lock, closing(Monitor(settings, REASONS)) as monitor:
-            monitor.metrics.set_rules(ruling_of(inputs.rules, inputs.schema, settings).version)
+            monitor.metrics.of(RULES_INFO, ruling_of(inputs.rules, inputs.schema, settings).version).set(1)
             waiting = Standby(settings, monitor, stop, lock, asks) if standby else None
             if waiting:
                 handlers.enter_context(asked_by_signals(waiting.ask))
@@ -85,7 +86,7 @@ def run(
                 tell(error, failures, seconds)
 
             def tell(error: RestartableError, failures: int, seconds: float) -> None:
-                monitor.metrics.count_restart(error.reason)
+                monitor.metrics.of(RESTARTS, error.reason).inc()
                 _log.warning(
                     "event=restarting mode=%s query=%s reason=%s in_s=%.1f attempt=%d of=%d cause=%r",
                     settings.mode, settings.query_name, error.reason, seconds, failures, settings.max_restarts,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from fraud_filter.metrics import local_http
+from fraud_filter.metrics.server import get_page
 from lab.harness.periodic import Periodic
 
 _EVERY_S = 1.0
@@ -23,4 +23,4 @@ class Scraper(Periodic):
     def look(self) -> None:
         """Reads the page."""
         with suppress(OSError):  # it starts, stops, or serves none
-            self.scrapes += local_http.get("127.0.0.1", self._port, "/metrics", _TIMEOUT_S)[0] == 200
+            self.scrapes += get_page("127.0.0.1", self._port, "/metrics", _TIMEOUT_S)[0] == 200

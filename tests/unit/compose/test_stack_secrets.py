@@ -17,7 +17,7 @@ import yaml
 from fraud_filter.compose import secrets
 from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
-from fraud_filter.metrics.certificates import ends
+from fraud_filter.metrics.filter_metrics import certificate_ends
 
 CERTIFICATES = {*secrets.CERTIFICATES}
 
@@ -148,10 +148,14 @@ def shorten(directory: Path, days: int) -> None:
 
 
 def test_what_is_made_lasts_a_year_and_ends_together(made: Path) -> None:
-    left = [(end - time.time()) / 86_400 for name in CERTIFICATES - {"kafka-admin.key"} for end in ends(made / name)]
+    left = [
+        (end - time.time()) / 86_400
+        for name in CERTIFICATES - {"kafka-admin.key"}
+        for end in certificate_ends(made / name)
+    ]
     assert secrets.LIFE_DAYS - 1 < min(left) <= max(left) <= secrets.LIFE_DAYS
     claims = jwt.decode((made / "spark-ui-token").read_text(), options={"verify_signature": False})
-    assert claims["exp"] == int(ends(made / secrets.CA)[0])
+    assert claims["exp"] == int(certificate_ends(made / secrets.CA)[0])
 
 
 def test_certificates_are_renewed_before_they_end_with_the_token(tmp_path: Path) -> None:
@@ -163,7 +167,7 @@ def test_certificates_are_renewed_before_they_end_with_the_token(tmp_path: Path)
     after = contents(tmp_path)
     changed = {name for name, text in after.items() if text != before[name]}
     assert changed == {*CERTIFICATES, "spark-ui-token", "spark-ui-key"}
-    assert min(ends(tmp_path / secrets.CA)) - time.time() > 86_400 * (secrets.LIFE_DAYS - 1)
+    assert min(certificate_ends(tmp_path / secrets.CA)) - time.time() > 86_400 * (secrets.LIFE_DAYS - 1)
     assert "kafka-ca.crt" in said[0]
     assert f"{secrets.RENEW_DAYS - 1} days are left" in said[0]
     assert contents(tmp_path).keys() == set(secrets.FILES)

@@ -10,10 +10,9 @@ from typing import get_args
 import pytest
 
 from fraud_filter.config import load
-from fraud_filter.metrics import local_http
+from fraud_filter.generator.report import GeneratorMetrics
 from fraud_filter.metrics.catalogue import CATALOGUE, PHASE_DURATION, Program
-from fraud_filter.metrics.generator_metrics import GeneratorMetrics
-from fraud_filter.metrics.server import MetricsServer, Registry
+from fraud_filter.metrics.server import MetricsServer, Registry, get_page
 from fraud_filter.monitor.monitor import Monitor
 from fraud_filter.probe.probe import Probe
 
@@ -29,7 +28,7 @@ def page(program: Program) -> str:
     """What the program serves before it has met Kafka or Spark."""
     if program == "filter":
         with closing(Monitor(SETTINGS, ())) as monitor:
-            return local_http.get("127.0.0.1", monitor.port, "/metrics", 5)[1]
+            return get_page("127.0.0.1", monitor.port, "/metrics", 5)[1]
     registry = Registry()
     if program == "probe":
         Probe(SETTINGS, registry)
@@ -37,7 +36,7 @@ def page(program: Program) -> str:
         GeneratorMetrics(registry, _Counts())
     server = MetricsServer(registry, "127.0.0.1", 0, "probe_port")
     try:
-        return local_http.get("127.0.0.1", server.port, "/metrics", 5)[1]
+        return get_page("127.0.0.1", server.port, "/metrics", 5)[1]
     finally:
         server.stop()
 

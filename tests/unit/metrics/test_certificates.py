@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from fraud_filter.config import Settings, load
 from fraud_filter.home import HOME
-from fraud_filter.metrics.certificates import CertificateMetrics, ends
+from fraud_filter.metrics.filter_metrics import CertificateMetrics, certificate_ends
 
 DAY_S = 86_400
 
@@ -49,7 +49,7 @@ def test_the_end_of_each_file_is_told(made: Path) -> None:
 
 
 def test_openssl_says_the_same(made: Path) -> None:
-    (end,) = ends(made / "kafka-broker.pem")
+    (end,) = certificate_ends(made / "kafka-broker.pem")
     for moment, code in ((end - time.time() - 60, 0), (end - time.time() + 60, 1)):
         check: list[str | Path] = [
             "openssl",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fraud_filter.metrics.disk import DiskMetrics
+from fraud_filter.metrics.filter_metrics import DiskMetrics
 from fraud_filter.metrics.server import Registry
 
 

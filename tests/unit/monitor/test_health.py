@@ -12,9 +12,8 @@ from fraud_filter.checkpoint.progress import Progress
 from fraud_filter.cli.health import ask
 from fraud_filter.config import load
 from fraud_filter.kafka.partition_bounds import Bounds
-from fraud_filter.metrics import local_http
 from fraud_filter.metrics.filter_metrics import FilterMetrics
-from fraud_filter.metrics.server import MetricsServer, Registry
+from fraud_filter.metrics.server import MetricsServer, Registry, get_page
 from fraud_filter.monitor.health import SILENT_S, Condition, judge_alive, judge_ready
 from fraud_filter.monitor.input_watch import Seen
 from fraud_filter.monitor.monitor import Monitor, moves
@@ -32,7 +31,7 @@ def monitor() -> Iterator[Monitor]:
 
 
 def served(monitor: Monitor, path: str) -> tuple[int, str]:
-    status, body = local_http.get("127.0.0.1", monitor.port, path, 5)
+    status, body = get_page("127.0.0.1", monitor.port, path, 5)
     return status, json.loads(body)["line"]
 
 

@@ -11,10 +11,9 @@ from prometheus_client import CollectorRegistry, ProcessCollector, disable_creat
 
 from fraud_filter.checkpoint.progress import Progress
 from fraud_filter.config import load
-from fraud_filter.metrics.certificates import CertificateMetrics
-from fraud_filter.metrics.executor_metrics import ExecutorMetrics
-from fraud_filter.metrics.filter_metrics import FilterMetrics
-from fraud_filter.metrics.generator_metrics import GeneratorMetrics
+from fraud_filter.generator.report import GeneratorMetrics
+from fraud_filter.metrics.catalogue import DUPLICATE, FLAGGED, LAST_OUTPUT
+from fraud_filter.metrics.filter_metrics import CertificateMetrics, ExecutorMetrics, FilterMetrics
 from fraud_filter.metrics.probe_metrics import REJECT_REASONS, ProbeMetrics
 from fraud_filter.spark.executors import Executor
 
@@ -37,11 +36,11 @@ def _filter(registry: CollectorRegistry) -> None:
 
 def _probe(registry: CollectorRegistry) -> None:
     metrics = ProbeMetrics(registry, **LABELS, objective_ms=20)
-    metrics.count_flagged()
+    metrics.of(FLAGGED).inc()
     metrics.count_rejected(REJECT_REASONS[0])
-    metrics.count_duplicate()
+    metrics.of(DUPLICATE).inc()
     metrics.observe_latency(4)
-    metrics.set_last_output(1_700_000_000_123)
+    metrics.of(LAST_OUTPUT).set(1_700_000_000.123)
 
 
 def _generator(registry: CollectorRegistry) -> None:

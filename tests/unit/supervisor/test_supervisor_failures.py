@@ -13,6 +13,7 @@ from fraud_filter import config
 from fraud_filter.errors import EXIT_DATA_LOSS, FraudFilterError, UsageError
 from fraud_filter.lock.checkpoint_lock import checkpoint_lock
 from fraud_filter.lock.local_lock import NAME
+from fraud_filter.metrics.catalogue import RESTARTS
 from fraud_filter.metrics.filter_metrics import FilterMetrics
 from fraud_filter.metrics.server import Registry
 from fraud_filter.supervisor.failures import REASONS, DataLossError, RestartableError, explain_failure
@@ -108,7 +109,7 @@ def test_restarts_are_counted_by_reason_from_zero() -> None:
     registry = Registry()
     metrics = FilterMetrics(registry, mode="continuous", query="q", topic="t", reasons=REASONS)
     labels = {"mode": "continuous", "query": "q"}
-    metrics.count_restart("stalled")
+    metrics.of(RESTARTS, "stalled").inc()
     counts = {
         reason: registry.get_sample_value("fraud_filter_restarts_total", {**labels, "reason": reason})
         for reason in REASONS

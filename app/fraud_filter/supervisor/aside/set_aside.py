@@ -18,6 +18,7 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.client import librdkafka_config
 from fraud_filter.kafka.offsets import find_input_bounds, open_consumer, read_records
+from fraud_filter.metrics.catalogue import SET_ASIDE
 from fraud_filter.metrics.filter_metrics import FilterMetrics
 from fraud_filter.monitor.monitor import Place
 from fraud_filter.query.preflight import Inputs
@@ -60,7 +61,7 @@ def set_aside(
     own |= {layout.HEADER_MODEL: inputs.model.version} if inputs.model else {}
     for partition, offset in found.found:
         reject(settings, partition, offset, own, is_heavy=partition in search.heavy)
-        metrics.count_set_aside()
+        metrics.of(SET_ASIDE).inc()
     # A state that has not seen the others' payments reads them.
     behind = {number: offset + 1 for number, offset in found.found} if inputs.rules.features else found.done
     if behind:

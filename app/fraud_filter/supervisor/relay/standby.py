@@ -18,6 +18,7 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.topic_id import find_input, open_admin
 from fraud_filter.lock.lock import Lock
+from fraud_filter.metrics.catalogue import TAKEOVERS
 from fraud_filter.monitor.monitor import Monitor
 from fraud_filter.query.likeness import digests
 from fraud_filter.query.preflight import Inputs
@@ -86,7 +87,7 @@ class Standby:
             )  # fmt: skip
             self._watch(java, files, inputs, own)
         if self.is_over:
-            self.monitor.metrics.count_takeover()
+            self.monitor.metrics.of(TAKEOVERS).inc()
             self.monitor.set_differs(False)
             _log.warning(
                 "event=taking_over mode=%s query=%s waited_s=%.1f", settings.mode, settings.query_name,

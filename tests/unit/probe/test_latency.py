@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from fraud_filter.metrics.latency import LIMIT_MS, LatencyHistogram
+from fraud_filter.probe.tally import LIMIT_MS, LatencyHistogram
 
 
 def test_an_empty_histogram_has_no_figures() -> None:
