@@ -12,7 +12,7 @@ from fraud_filter.modes import MODES
 from fraud_filter.text.tables import find_place
 
 README = (HOME / "README.md").read_text(encoding="utf-8")
-BENCHMARK = HOME / "docs/benchmark.md"
+BENCHMARK = HOME / "docs/results/bench.md"
 PAGES = [
     HOME / "README.md",
     HOME / "CONTRIBUTING.md",
@@ -23,7 +23,7 @@ PAGES = [
 
 
 def measured() -> dict[str, dict[str, float]]:
-    """The table that `make bench DOCS=docs/benchmark.md` writes: contender -> column -> figure."""
+    """The table that `make bench DOCS=docs/results/bench.md` writes: contender -> column -> figure."""
     before, after = find_place(BENCHMARK, "bench")
     text = BENCHMARK.read_text(encoding="utf-8").removeprefix(before).removesuffix(after).strip()
     head, _, *lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines())
