@@ -27,7 +27,7 @@ from lab.cli.load_options import load_options
     metavar="DIR",
     help="where bench-report.html, bench-report.json and the plots go  [.]",
 )
-@docs_option("docs/benchmark.md", "bench")
+@docs_option("docs/results/bench.md", "bench")
 @settings_options(*KNOBS)
 def command(settings: Settings, contenders: str, rates: str, docs: Path | None, **arguments: Any) -> int:
     """Set the four modes, a plain client and Apache Flink side by side: latency, cost, audit, at several rates.

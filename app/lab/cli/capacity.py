@@ -30,7 +30,7 @@ _COLUMNS = (
 @click.option("--broker-cores", default=16, show_default=True, help="cores of a broker")
 @click.option("--replication", default=3, show_default=True, help="replicas of each record in Kafka")
 @click.option("--utilisation", default=0.5, show_default=True, help="share of a core that may be used")
-@docs_option("docs/scaling.md", "capacity")
+@docs_option("docs/results/bench.md", "capacity")
 def command(report: Path, rate: float, docs: Path | None, **arguments: float) -> int:
     """Estimate cores, partitions, workers and brokers for a rate, from the unit costs in a REPORT of the bench.
 
