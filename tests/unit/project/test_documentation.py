@@ -40,7 +40,7 @@ def two_digits(figure: float) -> float:
 
 def shown() -> dict[str, list[str]]:
     rows = re.findall(r"^\| \*?`([\w-]+)`(?:, to compare\*)? \|(.*)\|$", README, re.MULTILINE)
-    return {name: [cell.strip() for cell in rest.split("|")] for name, rest in rows if rest.count("|") == 5}
+    return {name: [cell.strip() for cell in rest.split("|")] for name, rest in rows if rest.count("|") == 4}
 
 
 @pytest.mark.parametrize("name", [*MODES, "flink", "floor"])
@@ -60,11 +60,11 @@ def test_the_sentence_of_value_has_the_measured_figures() -> None:
     ours, flink, stock = rows["real-time"], rows["flink"], rows["micro-batch"]
     text = " ".join(README.split())
     assert ours[f"p50, {at}"] < 0.7  # whole milliseconds leave no more to be said of it
-    assert "half of the decisions take **less than a millisecond**" in text
-    assert f"99 % at most **{ours[f'p99, {at}']:.1f} ms**, from append to append" in text
-    assert f"99 % take at most **{ours[f'due p99, {at}']:.1f} ms**;" in text
-    assert f"Apache Flink, with the same rules, takes {flink[f'due p99, {at}']:.1f} ms" in text
-    assert f"micro-batch, {stock[f'due p99, {at}']:.0f} ms." in text
+    assert "At 1,000 payments/s in real-time mode, half of the decisions take **less than a millisecond**" in text
+    assert f"99 % at most **{ours[f'p99, {at}']:.1f} ms**." in text
+    assert f"With the delay at the sender, 99 % take at most **{ours[f'due p99, {at}']:.1f} ms**;" in text
+    assert f"Apache Flink takes {flink[f'due p99, {at}']:.1f} ms" in text
+    assert f"Spark's default mode, micro-batch, {stock[f'due p99, {at}']:.0f} ms." in text
 
 
 def anchors(page: Path) -> set[str]:
