@@ -42,8 +42,7 @@ from fraud_filter.checkpoint.report import inspect_checkpoint
 from fraud_filter.checkpoint.startup import change_state, prepare_checkpoint
 from fraud_filter.config import ModeName, load
 from fraud_filter.errors import UsageError
-from fraud_filter.lock.checkpoint_lock import checkpoint_lock
-from fraud_filter.lock.local_lock import NAME
+from fraud_filter.lock.checkpoint_lock import NAME, checkpoint_lock
 from running import until
 
 RECORDED = Path(__file__).parents[1] / "data" / "checkpoints"

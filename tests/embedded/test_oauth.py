@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from fraud_filter.config import Settings, env_name, load
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.kafka.client import kafka_python_config, librdkafka_config
-from fraud_filter.lock.membership import Membership
+from fraud_filter.lock.group_lock import Membership
 from lab.harness.broker import HOST, Broker
 from lab.harness.processes import Child, free_ports
 from lab.harness.workspace import Workspace

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from faults import events, metrics
-from fraud_filter.lock.local_lock import NAME
+from fraud_filter.lock.checkpoint_lock import NAME
 from lab.harness.processes import Child, free_ports
 from running import Stage, payment, until, wait_until
 

@@ -17,7 +17,7 @@ from fraud_filter.text.terminal import printable
 
 if TYPE_CHECKING:
     from fraud_filter.checkpoint.files import CheckpointFiles
-    from fraud_filter.lock.lock import Lock
+    from fraud_filter.lock.checkpoint_lock import Lock
 
 #: How the brokers that keep the lock are reached.
 _KAFKA = (
@@ -81,8 +81,7 @@ def repair(path: str, mode: str, unlocked: bool, settings: Settings) -> None:
 
     from fraud_filter.checkpoint.plan import UnrepairableError
     from fraud_filter.checkpoint.repair import repair as carry_out
-    from fraud_filter.lock.checkpoint_lock import checkpoint_lock
-    from fraud_filter.lock.lock import Lock
+    from fraud_filter.lock.checkpoint_lock import Lock, checkpoint_lock
 
     settings = settings.model_copy(update={"checkpoint": path})
     directory = settings.checkpoint_directory

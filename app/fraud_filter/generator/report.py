@@ -60,7 +60,7 @@ class Report:
         lines = [
             f"records       {self.sent} sent to {self.topic} in {self.duration_s:.1f} s, "
             f"{self.delivered} delivered, {self.failed} failed",
-            f"rate          {_rate(self.kept_rate)} kept, {_rate(self.intended_rate)} intended",
+            f"rate          {_per_second(self.kept_rate)} kept, {_per_second(self.intended_rate)} intended",
             f"lateness      p50 {lateness.p50:.2f} ms, p99 {lateness.p99:.2f} ms, max {lateness.max:.2f} ms; "
             f"{self.late} sent more than {LATE_MS} ms late",
             f"made flagged  {'not known' if self.flagged is None else self.flagged}",
@@ -86,7 +86,7 @@ class Report:
             raise UsageError(f"--report {path} can't be written: {error.strerror}") from None
 
 
-def _rate(rate: float | None) -> str:
+def _per_second(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:.1f}/s"
 
 

@@ -15,7 +15,6 @@ from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.offsets import open_consumer
 from fraud_filter.kafka.partition_bounds import Bounds, ask_bounds
 from fraud_filter.kafka.topic_id import find_input, open_admin
-from fraud_filter.monitor import readable_ends
 from fraud_filter.monitor.readable_ends import ReadableEnds
 
 _log = logging.getLogger(__name__)
@@ -90,5 +89,5 @@ class InputWatch:
 @contextmanager
 def watch_input(settings: Settings) -> Iterator[InputWatch]:
     """The clients of an `InputWatch`, while the block runs."""
-    with open_consumer(settings, **readable_ends.CONSUMER) as reader:
+    with open_consumer(settings, **CONSUMER) as reader:
         yield InputWatch(settings, open_admin(settings), ReadableEnds(reader, settings))

@@ -15,7 +15,7 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.java.gateway import LaunchStoppedError
 from fraud_filter.kafka.refusals import NoBrokerError
-from fraud_filter.lock.lock import Lock
+from fraud_filter.lock.checkpoint_lock import Lock
 from fraud_filter.metrics.catalogue import MODEL
 from fraud_filter.monitor.monitor import Monitor, Place
 from fraud_filter.query import preflight

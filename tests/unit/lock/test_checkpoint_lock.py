@@ -17,11 +17,9 @@ import pytest
 from fraud_filter.checkpoint.files import CheckpointError
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
-from fraud_filter.lock import shared_disk
-from fraud_filter.lock.checkpoint_lock import checkpoint_lock
+from fraud_filter.lock import checkpoint_lock
+from fraud_filter.lock.checkpoint_lock import NAME, LocalLock, Lock, checkpoint_lock
 from fraud_filter.lock.group_lock import group_of
-from fraud_filter.lock.local_lock import NAME, LocalLock
-from fraud_filter.lock.lock import Lock
 
 
 @pytest.mark.parametrize(
@@ -237,7 +235,7 @@ def test_only_known_local_file_systems_count_as_local(
 ) -> None:
     mounts = [SimpleNamespace(mountpoint=at.format(run=tmp_path), fstype=kind) for at, kind in mounted.items()]
     monkeypatch.setattr("psutil.disk_partitions", lambda all: mounts)  # noqa: ARG005 - the library's name
-    assert (shared_disk.kind(tmp_path / "run"), shared_disk.is_local(tmp_path / "run")) == (found, local)
+    assert (checkpoint_lock.kind(tmp_path / "run"), checkpoint_lock.is_local(tmp_path / "run")) == (found, local)
 
 
 def test_a_shared_path_without_kafka_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,7 +246,7 @@ def test_a_shared_path_without_kafka_is_refused(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_id_of_a_shared_checkpoint_is_made_once(tmp_path: Path) -> None:
-    made = shared_disk.make_id(tmp_path)
-    assert shared_disk.make_id(tmp_path) == shared_disk.read_id(tmp_path) == made
-    (tmp_path / shared_disk.NAME).unlink()
-    assert shared_disk.make_id(tmp_path) != made
+    made = checkpoint_lock.make_id(tmp_path)
+    assert checkpoint_lock.make_id(tmp_path) == checkpoint_lock.read_id(tmp_path) == made
+    (tmp_path / checkpoint_lock.NAME).unlink()
+    assert checkpoint_lock.make_id(tmp_path) != made

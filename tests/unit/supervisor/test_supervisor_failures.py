@@ -11,8 +11,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 
 from fraud_filter import config
 from fraud_filter.errors import EXIT_DATA_LOSS, FraudFilterError, UsageError
-from fraud_filter.lock.checkpoint_lock import checkpoint_lock
-from fraud_filter.lock.local_lock import NAME
+from fraud_filter.lock.checkpoint_lock import NAME, checkpoint_lock
 from fraud_filter.metrics.catalogue import RESTARTS
 from fraud_filter.metrics.filter_metrics import FilterMetrics
 from fraud_filter.metrics.server import Registry

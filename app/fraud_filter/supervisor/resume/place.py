@@ -8,7 +8,7 @@ from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.checkpoint.repair import finish
 from fraud_filter.checkpoint.startup import open_files, prepare_checkpoint
 from fraud_filter.config import Settings
-from fraud_filter.lock.lock import Lock
+from fraud_filter.lock.checkpoint_lock import Lock
 from fraud_filter.monitor.monitor import Monitor, Place
 from fraud_filter.query.preflight import Inputs
 from fraud_filter.rules.version import ruling_of
