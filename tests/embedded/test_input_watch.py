@@ -22,10 +22,9 @@ from fraud_filter.config import Settings, load
 from fraud_filter.kafka.client import librdkafka_config
 from fraud_filter.kafka.offsets import open_consumer
 from fraud_filter.kafka.topic_id import find_input, open_admin
-from fraud_filter.monitor import readable_ends
-from fraud_filter.monitor.input_watch import InputWatch, watch_input
+from fraud_filter.monitor import input_watch
+from fraud_filter.monitor.input_watch import InputWatch, ReadableEnds, watch_input
 from fraud_filter.monitor.monitor import Monitor
-from fraud_filter.monitor.readable_ends import ReadableEnds
 from lab.harness.broker import Broker
 from lab.harness.processes import Child, free_ports
 from lab.harness.workspace import Workspace
@@ -167,7 +166,7 @@ def test_a_look_at_a_thousand_partitions_is_a_few_requests(many: Settings) -> No
 
     committed = dict.fromkeys(range(MANY), 0)
     admin = AdminClient(librdkafka_config(many, statistics_interval_ms=500) | {"stats_cb": count})
-    with open_consumer(many, **readable_ends.CONSUMER) as reader:
+    with open_consumer(many, **input_watch.CONSUMER) as reader:
         watch = InputWatch(many, admin, ReadableEnds(reader, many))
         for _ in range(5):  # a connection, and a record of each partition that has one
             assert watch.look(committed)

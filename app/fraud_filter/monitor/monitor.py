@@ -25,13 +25,9 @@ from fraud_filter.metrics.filter_metrics import (
 )
 from fraud_filter.metrics.server import MetricsServer, Registry
 from fraud_filter.modes import Mode
-from fraud_filter.monitor.health import Condition, judge_alive, judge_ready
-from fraud_filter.monitor.input_watch import Seen, watch_input
-from fraud_filter.monitor.pulse import Pulse, PulseReader
-from fraud_filter.monitor.removals import Removals
-from fraud_filter.monitor.streak import Streak
-from fraud_filter.monitor.task_reads import TaskReads
-from fraud_filter.monitor.waits import Waits
+from fraud_filter.monitor.health import Condition, Streak, judge_alive, judge_ready
+from fraud_filter.monitor.input_watch import Removals, Seen, Waits, watch_input
+from fraud_filter.monitor.pulse import Pulse, PulseReader, TaskReads
 from fraud_filter.monitor.watchdog import Kind, Verdict, Watchdog
 from fraud_filter.query.preflight import Inputs
 

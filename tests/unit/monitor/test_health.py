@@ -14,11 +14,10 @@ from fraud_filter.config import load
 from fraud_filter.kafka.partition_bounds import Bounds
 from fraud_filter.metrics.filter_metrics import FilterMetrics
 from fraud_filter.metrics.server import MetricsServer, Registry, get_page
-from fraud_filter.monitor.health import SILENT_S, Condition, judge_alive, judge_ready
+from fraud_filter.monitor.health import SILENT_S, Condition, Streak, judge_alive, judge_ready
 from fraud_filter.monitor.input_watch import Seen
 from fraud_filter.monitor.monitor import Monitor, moves
 from fraud_filter.monitor.pulse import Pulse
-from fraud_filter.monitor.streak import Streak
 from fraud_filter.monitor.watchdog import Verdict
 
 

@@ -8,7 +8,7 @@ from fraud_filter.audit.gaps import Recorded, find_gaps
 from fraud_filter.audit.result import Gap
 from fraud_filter.checkpoint.kept import Loss
 from fraud_filter.config import load
-from fraud_filter.monitor.removals import Removals
+from fraud_filter.monitor.input_watch import Removals
 
 
 def test_what_is_removed_after_the_committed_offset_counts_as_it_grows() -> None:

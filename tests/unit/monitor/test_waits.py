@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from fraud_filter.kafka.partition_bounds import Bounds
-from fraud_filter.monitor.input_watch import Seen
-from fraud_filter.monitor.waits import Waits
+from fraud_filter.monitor.input_watch import Seen, Waits
 
 
 def seen(bounds: dict[int, tuple[int, int]], *unknown: int) -> Seen:
