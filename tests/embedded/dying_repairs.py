@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from typing import Any
 
+from fraud_filter.checkpoint.contents import read_contents
 from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.checkpoint.plan import plan_repair
-from fraud_filter.checkpoint.reading import read_contents
 from fraud_filter.checkpoint.repair import STATE, repair
 from fraud_filter.config import ModeName
 

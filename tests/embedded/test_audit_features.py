@@ -11,7 +11,7 @@ import pytest
 from fraud_filter.audit.gaps import Recorded
 from fraud_filter.audit.result import AuditResult, FeatureCounts, Finding
 from fraud_filter.audit.run import audit
-from fraud_filter.checkpoint.versions import Began
+from fraud_filter.checkpoint.notes import Began
 from fraud_filter.rules.features import Feature
 from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.rules.version import Ruling

@@ -22,9 +22,11 @@ from py4j.protocol import REFLECTION_COMMAND_NAME
 
 from dying_repairs import Careless, Dying, Killed, is_startable, open_as, require_completed_after_each_kill
 from exhaustive import exhaustive
+from fraud_filter.checkpoint.contents import read_contents
 from fraud_filter.checkpoint.entries import BrokenEntryError
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles, GoneError
-from fraud_filter.checkpoint.kept import (
+from fraud_filter.checkpoint.inspection import inspect_checkpoint
+from fraud_filter.checkpoint.notes import (
     INPUT,
     Input,
     KeptState,
@@ -36,10 +38,7 @@ from fraud_filter.checkpoint.kept import (
     write_input,
     write_state,
 )
-from fraud_filter.checkpoint.reading import read_contents
-from fraud_filter.checkpoint.repair import STATE, finish, repair
-from fraud_filter.checkpoint.report import inspect_checkpoint
-from fraud_filter.checkpoint.startup import change_state, prepare_checkpoint
+from fraud_filter.checkpoint.repair import STATE, change_state, finish, prepare_checkpoint, repair
 from fraud_filter.config import ModeName, load
 from fraud_filter.errors import UsageError
 from fraud_filter.lock.checkpoint_lock import NAME, checkpoint_lock

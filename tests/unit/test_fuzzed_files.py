@@ -20,7 +20,7 @@ from fraud_filter.checkpoint.entries import (
     parse_initial_offset,
     parse_offset_entry,
 )
-from fraud_filter.checkpoint.report import inspect_contents, print_inspection
+from fraud_filter.checkpoint.inspection import inspect_contents, print_inspection
 from fraud_filter.compose import env_file
 from fraud_filter.config import Settings, env_name, load
 from fraud_filter.errors import UsageError

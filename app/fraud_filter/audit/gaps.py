@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fraud_filter.audit.result import Gap
-from fraud_filter.checkpoint.versions import Began
+from fraud_filter.checkpoint.notes import Began
 from fraud_filter.config import Settings, refused
 from fraud_filter.kafka.topic_id import find_input, open_admin
 from fraud_filter.rules.version import Ruling, read_ruling
@@ -40,7 +40,7 @@ def read_recorded(settings: Settings) -> Recorded | None:
         UsageError: no broker answers, or there is no such topic.
         FraudFilterError: Java does not start, or the checkpoint's file system refuses.
     """
-    from fraud_filter.checkpoint.java import open_checkpoint
+    from fraud_filter.checkpoint.files import open_checkpoint
 
     directory = settings.checkpoint_directory
     if settings.checkpoint_is_local and directory and not directory.is_dir():
@@ -57,9 +57,8 @@ def recorded_in(files: CheckpointFiles, settings: Settings, topic_id: str) -> Re
         UsageError: the rules of a version that decided can't be read.
         CheckpointError: the checkpoint's file system refuses.
     """
-    from fraud_filter.checkpoint.kept import read_input, read_losses
-    from fraud_filter.checkpoint.readers import CheckpointReader
-    from fraud_filter.checkpoint.versions import read_document, read_versions
+    from fraud_filter.checkpoint.notes import read_document, read_input, read_losses, read_versions
+    from fraud_filter.checkpoint.progress import CheckpointReader
 
     kept = read_input(files)
     if kept is None or (kept.topic, kept.topic_id) != (settings.input_topic, topic_id):

@@ -6,14 +6,21 @@ leaves whole files. Of other file systems nothing is known; `repair` relies on i
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fraud_filter.checkpoint.entries import BrokenEntryError
+from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.home import HOME
+from fraud_filter.java import gateway
 
 #: Of the entry `7`: `.7.crc`.
 _CHECKSUM = re.compile(r"\.(\d+)\.crc")
+
 #: Schemes of file systems where FileContext's rename replaces a file in one step. Hadoop's default, which object stores
 #: and local disks have, removes the old one first. What is put into an object store is there whole or not at all.
 _REPLACED_BY_RENAME = frozenset({"hdfs", "webhdfs", "swebhdfs", "viewfs"})
@@ -207,3 +214,33 @@ def _failure(error: Any, where: str) -> CheckpointError:
     kind = GoneError if cause.getClass().getSimpleName() in _GONE else CheckpointError
     reason = str(cause.getMessage() or cause.getClass().getSimpleName()).splitlines()[0]
     return kind(f"checkpoint {where}: {reason}")
+
+
+_STOP_S = 10
+
+
+@contextmanager
+def open_checkpoint(location: str, settings: Settings, keep_open: int | None = None) -> Iterator[CheckpointFiles]:
+    """The files of the checkpoint at `location`; `settings.spark_conf` may hold `spark.hadoop.*` for its file system.
+
+    Args:
+        keep_open: a file descriptor that the Java process is to hold, too.
+
+    Raises:
+        FraudFilterError: Java does not start, or no such file system is known.
+    """
+    from pyspark import SparkConf
+
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nothing of it is reached from elsewhere
+    log4j = HOME / "spark/conf/log4j2.properties"
+    conf = SparkConf().set("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log4j.as_uri()}")
+    conf.setAll(list(settings.spark_conf.items()))
+    java = gateway.launch(conf, keep_open)
+    try:
+        jvm = java.jvm
+        hadoop = jvm.org.apache.spark.deploy.SparkHadoopUtil.get().newConfiguration(jvm.org.apache.spark.SparkConf())
+        yield CheckpointFiles(jvm, java, hadoop, location)
+    finally:
+        java.shutdown()
+        java.proc.stdin.close()  # Java ends at the end of its input
+        java.proc.wait(_STOP_S)

@@ -1,31 +1,20 @@
-"""Carries a repair out: the old logs are kept aside first, then one step follows the other.
-
-A file in the checkpoint itself, `fraud-filter-repair.json`, says how far a repair is. No directory is renamed, so that
-it is right on stores that can't do that in one go:
-
-- It names a copy and no steps: the old logs are being copied into it; nothing is changed yet. A later repair throws
-  the copy away.
-- It names the steps, too: the copy is whole, and changes are being made. A later repair makes all of them again, also
-  one that was cut short, before it looks for more to do.
-- There is none: no repair is under way. `before-repair-<time>` stays until the next repair is done: one generation.
-
-Cut off itself, on a store that does not replace a file in one go, it counts as none: nothing is changed yet then.
-Spark reads none of them.
-"""
+"""repair=repair,startup"""
 
 from __future__ import annotations
 
 import json
+import logging
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from fraud_filter.checkpoint.contents import Contents
+from fraud_filter.checkpoint.contents import KEPT_ASIDE, Contents, read_contents
 from fraud_filter.checkpoint.entries import BrokenEntryError
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.kept import INPUT
-from fraud_filter.checkpoint.kept import STATE as KEPT_STATE
+from fraud_filter.checkpoint.notes import INPUT, STATE, KeptState, kept_content, read_input, write_state
+from fraud_filter.checkpoint.notes import STATE as KEPT_STATE
 from fraud_filter.checkpoint.plan import (
     COMMITS,
     GONE,
@@ -33,22 +22,29 @@ from fraud_filter.checkpoint.plan import (
     Plan,
     Remove,
     Step,
+    UnrepairableError,
     Write,
     plan_repair,
     plan_restart,
     plan_skip,
 )
-from fraud_filter.checkpoint.reading import KEPT_ASIDE, read_contents
-from fraud_filter.config import ModeName
+from fraud_filter.config import ModeName, Settings, refused
 from fraud_filter.errors import FraudFilterError, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: How far a repair is.
 STATE = "fraud-filter-repair.json"
+
 #: Copies of earlier versions of this program, whose repair was killed.
 _FORMER = ("keeping-", "repairing-")
+
 #: What its copy can be named, and what its steps change: nothing that lies elsewhere.
 _COPY = re.compile(rf"{KEPT_ASIDE}[0-9TZ-]+")
+
 _STEP = re.compile(rf"sources|state|{INPUT}|{KEPT_STATE}|(?:{OFFSETS}|{COMMITS})(?:/[^/]+)?")
+
 _COPIED = ("metadata", OFFSETS, COMMITS, "sources")
 
 
@@ -218,3 +214,88 @@ def _step(path: str, content: str | None) -> Step:
 def _write_state(files: CheckpointFiles, copy: str, steps: tuple[Step, ...]) -> None:
     listed = [(step.path, step.content.decode() if isinstance(step, Write) else None) for step in steps]
     files.write(STATE, json.dumps({"copy": copy, "steps": listed}).encode())
+
+
+_log = logging.getLogger(__name__)
+
+
+def open_files(spark: SparkSession, settings: Settings) -> CheckpointFiles:
+    """The files of the checkpoint, by the session's own Java.
+
+    Raises:
+        UsageError: its location is no path.
+        CheckpointError: the file system refuses.
+    """
+    session: Any = spark._jsparkSession
+    conf = session.sessionState().newHadoopConf()
+    return CheckpointFiles(spark._jvm, spark.sparkContext._gateway, conf, settings.checkpoint)
+
+
+def prepare_checkpoint(files: CheckpointFiles, settings: Settings) -> None:
+    """Repairs what another mode, or a kill, has left in the checkpoint and `settings.mode` could not start from.
+
+    Logs `event=checkpoint_repaired`; the old logs stay in the checkpoint until the next repair. The filter's sinks
+    remember no batch numbers, so reading a batch again with another end is right for all of them.
+
+    Raises:
+        UsageError: nothing proves where to go on from.
+        FraudFilterError: the file system refuses.
+    """
+    for log in (OFFSETS, COMMITS):
+        stray = files.drop_stray_checksums(log)
+        if stray:
+            _log.warning("event=checksums_dropped log=%s files=%s", log, ",".join(stray))
+    try:
+        done = repair(files, settings.mode)
+    except UnrepairableError as error:
+        reason = f"can't be started from in {settings.mode} mode: {error}"
+        raise refused("checkpoint", settings.checkpoint, reason) from None
+    _tell(done, settings)
+
+
+def go_on_at(files: CheckpointFiles, settings: Settings, offsets: Mapping[int, int], why: str = GONE) -> None:
+    """Has the query begin at the `offsets` of the input topic, by partition; `why`, for the log, goes on "records".
+
+    Logs `event=checkpoint_repaired`. Where nothing is committed the query begins at `starting_offsets`.
+
+    Raises:
+        CheckpointError: the file system refuses.
+    """
+    _tell(skip(files, settings.mode, settings.input_topic, offsets, why), settings)
+
+
+def change_state(files: CheckpointFiles, settings: Settings, wanted: KeptState | None) -> None:
+    """Has the query go on where the newest commit ended with an empty state, or without one.
+
+    Where nothing ran yet it only notes the state. A repair that was killed has been finished before.
+
+    Raises:
+        UsageError: nothing proves where to go on from.
+        FraudFilterError: the file system refuses.
+    """
+    contents = read_contents(files)
+    if not (contents.offsets or contents.commits or contents.stateful):
+        write_state(files, wanted)
+        return
+    kept = read_input(files)
+
+    def notes(at: dict[int, int]) -> list[Step]:
+        noted: list[Step] = [Write(STATE, kept_content(wanted)) if wanted else Remove(STATE)]
+        return [*noted, Write(INPUT, kept_content(replace(kept, restart=at)))] if kept and at else noted
+
+    why = "the state of features begins empty" if wanted else f"{settings.mode} mode keeps no state of features"
+    try:
+        done = restart(files, settings.mode, settings.input_topic, notes, why)
+    except UnrepairableError as error:
+        reason = f"can't be started from in {settings.mode} mode: {error}"
+        raise refused("checkpoint", settings.checkpoint, reason) from None
+    _log.warning("event=%s mode=%s", "state_begins_empty" if wanted else "state_dropped", settings.mode)
+    _tell(done, settings)
+
+
+def _tell(done: Repair, settings: Settings) -> None:
+    if done.plan.steps or done.kept_aside:
+        _log.warning(
+            'event=checkpoint_repaired mode=%s query=%s steps=%d kept_aside=%s reason="%s"',
+            settings.mode, settings.query_name, len(done.plan.steps), done.kept_aside, "; ".join(done.plan.reasons),
+        )  # fmt: skip

@@ -42,7 +42,7 @@ def command() -> None:
 def inspect(path: str, as_json: bool, settings: Settings) -> None:
     """Say which offsets are committed, what is pending or broken, and which modes can start from it."""
     from fraud_filter.checkpoint.files import CheckpointError
-    from fraud_filter.checkpoint.report import inspect_checkpoint, print_inspection
+    from fraud_filter.checkpoint.inspection import inspect_checkpoint, print_inspection
 
     with _opened(path, settings) as files:
         try:
@@ -108,8 +108,7 @@ def repair(path: str, mode: str, unlocked: bool, settings: Settings) -> None:
 
 @contextmanager
 def _opened(path: str, settings: Settings, keep_open: int | None = None) -> Iterator[CheckpointFiles]:
-    from fraud_filter.checkpoint.files import CheckpointError
-    from fraud_filter.checkpoint.java import open_checkpoint
+    from fraud_filter.checkpoint.files import CheckpointError, open_checkpoint
 
     with ExitStack() as stack:
         try:

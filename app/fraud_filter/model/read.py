@@ -110,7 +110,7 @@ def _local(folder: Path) -> dict[str, bytes]:
 
 
 def _remote(location: str, settings: Settings) -> dict[str, bytes]:
-    from fraud_filter.checkpoint.java import open_checkpoint
+    from fraud_filter.checkpoint.files import open_checkpoint
 
     try:
         with open_checkpoint(location, settings) as files:

@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
-from fraud_filter.checkpoint.kept import Loss, add_losses
+from fraud_filter.checkpoint.notes import Loss, add_losses
 from fraud_filter.checkpoint.progress import Offsets
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError

@@ -11,9 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.kept import Loss
-from fraud_filter.checkpoint.progress import Offsets, Progress
-from fraud_filter.checkpoint.readers import CheckpointReader, EventReader, ProgressReader
+from fraud_filter.checkpoint.notes import Loss
+from fraud_filter.checkpoint.progress import CheckpointReader, EventReader, Offsets, Progress, ProgressReader
 from fraud_filter.config import Settings
 from fraud_filter.metrics.catalogue import DIFFERS, LOST_RECORDS
 from fraud_filter.metrics.filter_metrics import (

@@ -18,8 +18,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fraud_filter.checkpoint.progress import Offsets, Progress
-from fraud_filter.checkpoint.readers import ProgressReader
+from fraud_filter.checkpoint.progress import Offsets, Progress, ProgressReader
 from fraud_filter.spark.executors import Executor, read_executors
 
 if TYPE_CHECKING:

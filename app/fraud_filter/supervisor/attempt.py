@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fraud_filter.checkpoint.active import write_active
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
+from fraud_filter.checkpoint.notes import write_active
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.java.gateway import LaunchStoppedError

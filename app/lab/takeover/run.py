@@ -10,8 +10,7 @@ from typing import Any
 from fraud_filter.audit.gaps import Recorded, recorded_in
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
-from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.java import open_checkpoint
+from fraud_filter.checkpoint.files import CheckpointFiles, open_checkpoint
 from fraud_filter.config import ModeName, duration_s
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.topic_id import find_input, open_admin

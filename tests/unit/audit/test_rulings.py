@@ -11,7 +11,7 @@ import pytest
 from fraud_filter.audit.books import Books, bounded_database
 from fraud_filter.audit.gaps import Recorded
 from fraud_filter.audit.rulings import Rulings
-from fraud_filter.checkpoint.versions import Began
+from fraud_filter.checkpoint.notes import Began
 from fraud_filter.oracle import Decision, Place
 from fraud_filter.query.source_headers import Source
 from fraud_filter.rules.ruleset import Rule, RuleSet

@@ -6,7 +6,7 @@ import pytest
 
 from fraud_filter.audit.gaps import Recorded, find_gaps
 from fraud_filter.audit.result import Gap
-from fraud_filter.checkpoint.kept import Loss
+from fraud_filter.checkpoint.notes import Loss
 from fraud_filter.config import load
 from fraud_filter.monitor.input_watch import Removals
 

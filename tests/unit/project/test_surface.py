@@ -17,7 +17,7 @@ import yaml
 
 from fraud_filter import errors
 from fraud_filter.audit.result import AuditResult
-from fraud_filter.checkpoint.report import Inspection
+from fraud_filter.checkpoint.inspection import Inspection
 from fraud_filter.cli.main import cli
 from fraud_filter.config import Settings, env_name
 from fraud_filter.generator.report import Report as Sent

@@ -10,10 +10,9 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from fraud_filter import schema as layout
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.kept import read_input, write_input
-from fraud_filter.checkpoint.progress import Offsets
-from fraud_filter.checkpoint.readers import CheckpointReader
-from fraud_filter.checkpoint.startup import go_on_at
+from fraud_filter.checkpoint.notes import read_input, write_input
+from fraud_filter.checkpoint.progress import CheckpointReader, Offsets
+from fraud_filter.checkpoint.repair import go_on_at
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.client import librdkafka_config

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from fraud_filter.checkpoint.contents import entry_numbers
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
 from fraud_filter.checkpoint.plan import COMMITS
-from fraud_filter.checkpoint.reading import entry_numbers
 from fraud_filter.modes import Mode
 from fraud_filter.supervisor.relay.batch_end import BatchEnd
 from fraud_filter.supervisor.relay.request import Inbox

@@ -16,7 +16,7 @@ from typing import Literal
 
 from fraud_filter.checkpoint.entries import BrokenEntryError
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
-from fraud_filter.checkpoint.kept import FOLDER
+from fraud_filter.checkpoint.notes import FOLDER
 
 REQUEST, ROLLBACK = f"{FOLDER}/handover.json", f"{FOLDER}/rollback.json"
 #: When the active filter is to end: at its next commit, or at once.

@@ -6,9 +6,8 @@ import json
 import time
 from collections.abc import Callable
 
-from fraud_filter.checkpoint.active import ACTIVE
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.kept import FOLDER, read_kept
+from fraud_filter.checkpoint.notes import ACTIVE, FOLDER, read_kept
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.supervisor.relay.request import ROLLBACK, Inbox, Request, When

@@ -6,11 +6,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fraud_filter.checkpoint.contents import read_contents
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.kept import Input, read_input
-from fraud_filter.checkpoint.progress import Offsets, offsets_of
-from fraud_filter.checkpoint.readers import CheckpointReader
-from fraud_filter.checkpoint.reading import read_contents
+from fraud_filter.checkpoint.notes import Input, read_input
+from fraud_filter.checkpoint.progress import CheckpointReader, Offsets, offsets_of
 from fraud_filter.config import Settings, refused
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.offsets import find_bounds, open_consumer

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
-from fraud_filter.checkpoint.kept import Input, Loss, add_losses, write_input
+from fraud_filter.checkpoint.notes import Began, Input, Loss, add_losses, note_version, write_input
 from fraud_filter.checkpoint.progress import Offsets
-from fraud_filter.checkpoint.startup import go_on_at
-from fraud_filter.checkpoint.versions import Began, note_version
+from fraud_filter.checkpoint.repair import go_on_at
 from fraud_filter.config import Settings
 from fraud_filter.kafka.offsets import first_offsets
 from fraud_filter.modes import MODES

@@ -7,12 +7,12 @@ import logging
 import time
 from collections.abc import Mapping
 
+from fraud_filter.checkpoint.contents import read_contents
 from fraud_filter.checkpoint.entries import read_watermark
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.kept import KeptState, read_state, write_state
-from fraud_filter.checkpoint.readers import CheckpointReader
-from fraud_filter.checkpoint.reading import read_contents
-from fraud_filter.checkpoint.startup import change_state
+from fraud_filter.checkpoint.notes import KeptState, read_state, write_state
+from fraud_filter.checkpoint.progress import CheckpointReader
+from fraud_filter.checkpoint.repair import change_state
 from fraud_filter.config import Settings, duration_s, refused
 from fraud_filter.kafka.append_time import require_append_time
 from fraud_filter.kafka.offsets import first_since, first_time_ms

@@ -1,4 +1,5 @@
-"""What the filter keeps in its checkpoint beside Spark's logs: which topic they are about, what was lost, what state.
+"""What the filter keeps in its checkpoint beside Spark's logs: which topic they are about, what was lost, what state, what
+the active filter runs with, and which rules decided from where on.
 
 Spark reads none of it. Each file is replaced in one atomic step.
 """
@@ -6,7 +7,7 @@ Spark reads none of it. Each file is replaced in one atomic step.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.config import refused
 
 FOLDER = "fraud-filter"
+
 INPUT, LOSSES, STATE = f"{FOLDER}/input.json", f"{FOLDER}/losses.json", f"{FOLDER}/state.json"
 
 T = TypeVar("T")
@@ -173,3 +175,102 @@ def read_kept(files: CheckpointFiles, path: str, parse: Callable[[Any], T], miss
             "checkpoint", f"{files.location}/{path}", "can't be read",
             "put back a copy of it, or remove it if the input topic was not recreated since the filter's last run",
         ) from None  # fmt: skip
+
+
+ACTIVE = f"{FOLDER}/active.json"
+
+#: By name of what is compared: a digest of its value.
+Digests = Mapping[str, str]
+
+
+def write_active(files: CheckpointFiles, digests: Digests) -> None:
+    """Keeps it, in place of what was kept.
+
+    Raises:
+        CheckpointError: the file system refuses.
+    """
+    files.write(ACTIVE, json.dumps(dict(digests)).encode())
+
+
+def differing(files: CheckpointFiles, own: Digests) -> list[str]:
+    """The names of what the active filter has otherwise; none where nothing is known of it.
+
+    Raises:
+        CheckpointError: the file system refuses.
+    """
+    if not files.exists(ACTIVE):
+        return []
+    try:
+        found = json.loads(files.read(ACTIVE))
+        return sorted(name for name in own.keys() | found.keys() if own.get(name) != found.get(name))
+    except (BrokenEntryError, ValueError, AttributeError):  # nothing depends on it
+        return []
+
+
+VERSIONS = f"{FOLDER}/versions.json"
+
+
+@dataclass(frozen=True)
+class Began:
+    """A version of the rules decided all payments of the topic from the offsets `begin` on, by partition, until the
+    next one began; `at` in seconds since 1970.
+
+    `ends` is where the partitions ended then. The lock was held, so that no former version has decided a payment from
+    there on. None: not known, as in checkpoints of older filters.
+    """
+
+    version: str
+    topic_id: str
+    begin: dict[int, int]
+    at: float
+    ends: dict[int, int] | None = None
+
+
+def read_versions(files: CheckpointFiles) -> list[Began]:
+    """All, in the order in which they began; a version may be there again.
+
+    Raises:
+        UsageError: the file can't be read as such.
+        CheckpointError: the file system refuses.
+    """
+
+    def parse(found: Any) -> list[Began]:
+        return [
+            Began(
+                str(one["version"]), str(one["topic_id"]), by_partition(one["begin"]), float(one["at"]),
+                None if one.get("ends") is None else by_partition(one["ends"]),
+            )
+            for one in found
+        ]  # fmt: skip
+
+    return read_kept(files, VERSIONS, parse, [])
+
+
+def read_document(files: CheckpointFiles, version: str) -> dict[str, Any]:
+    """What is kept of a version that began.
+
+    Raises:
+        UsageError: it is not there, or can't be read.
+        CheckpointError: the file system refuses.
+    """
+    return read_kept(files, _place(version), dict, {})
+
+
+def note_version(files: CheckpointFiles, began: Began, document: Mapping[str, Any]) -> bool:
+    """Notes that a version begins, before it decides anything; whether it is another one than the newest.
+
+    Raises:
+        UsageError: what is kept can't be read.
+        CheckpointError: the file system refuses.
+    """
+    noted = read_versions(files)
+    if noted and (noted[-1].version, noted[-1].topic_id) == (began.version, began.topic_id):
+        return False
+    if not files.exists(_place(began.version)):
+        files.write(_place(began.version), json.dumps(document).encode())
+    files.write(VERSIONS, json.dumps([vars(one) for one in (*noted, began)]).encode())
+    return bool(noted)
+
+
+def _place(version: str) -> str:
+    return f"{FOLDER}/rules/{version}.json"
