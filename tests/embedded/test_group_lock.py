@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fraud_filter.lock import checkpoint_lock
+from fraud_filter.lock.checkpoint_lock import ID_FILE
 from lab.harness.broker import Broker
 from lab.harness.processes import Child
 from lock_holder import holder, said, turns, work, worker_of
@@ -185,7 +185,7 @@ def test_a_shared_directory_has_one_lock_wherever_it_is_mounted_and_loses_it_wit
     second = start("second", at=str(mounted_elsewhere))
     assert second.wait(LOCK_S * 3) == 2, said(second)
     assert "another filter" in said(second)
-    (run / checkpoint_lock.NAME).unlink()
+    (run / ID_FILE).unlink()
     until(lambda: "lost: " in said(first), "the loss")
     assert "was removed or replaced" in said(first)
     assert turns(tmp_path) == ["first"]

@@ -10,6 +10,8 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from fraud_filter.checkpoint.entries import (
+    COMMITS,
+    OFFSETS,
     BrokenEntryError,
     OffsetEntry,
     check_commit_entry,
@@ -17,7 +19,6 @@ from fraud_filter.checkpoint.entries import (
     parse_offset_entry,
 )
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.plan import COMMITS, OFFSETS
 
 T = TypeVar("T")
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+OFFSETS, COMMITS = "offsets", "commits"
 _VERSION = re.compile(r"v(\d{1,9})")
 #: What OffsetSeqLog writes for a source without an offset yet.
 _VOID = "-"

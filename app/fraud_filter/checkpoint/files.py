@@ -10,13 +10,15 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fraud_filter.checkpoint.entries import BrokenEntryError
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.home import HOME
-from fraud_filter.java import gateway
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: Of the entry `7`: `.7.crc`.
 _CHECKSUM = re.compile(r"\.(\d+)\.crc")
@@ -219,9 +221,23 @@ def _failure(error: Any, where: str) -> CheckpointError:
 _STOP_S = 10
 
 
+def open_files(spark: SparkSession, settings: Settings) -> CheckpointFiles:
+    """The files of the checkpoint, by the session's own Java.
+
+    Raises:
+        UsageError: its location is no path.
+        CheckpointError: the file system refuses.
+    """
+    session: Any = spark._jsparkSession
+    conf = session.sessionState().newHadoopConf()
+    return CheckpointFiles(spark._jvm, spark.sparkContext._gateway, conf, settings.checkpoint)
+
+
 @contextmanager
 def open_checkpoint(location: str, settings: Settings, keep_open: int | None = None) -> Iterator[CheckpointFiles]:
-    """The files of the checkpoint at `location`; `settings.spark_conf` may hold `spark.hadoop.*` for its file system.
+    """The files of the checkpoint at `location`, through a Java without a Spark session.
+
+    `settings.spark_conf` may hold `spark.hadoop.*` for its file system.
 
     Args:
         keep_open: a file descriptor that the Java process is to hold, too.
@@ -230,6 +246,8 @@ def open_checkpoint(location: str, settings: Settings, keep_open: int | None = N
         FraudFilterError: Java does not start, or no such file system is known.
     """
     from pyspark import SparkConf
+
+    from fraud_filter.java import gateway
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nothing of it is reached from elsewhere
     log4j = HOME / "spark/conf/log4j2.properties"

@@ -1,4 +1,4 @@
-"""inspection=report"""
+"""What `fraud-filter checkpoint inspect` says about a checkpoint: as data, and in the terminal."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rich.table import Table
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from fraud_filter.checkpoint.contents import Broken, Contents, read_contents
-from fraud_filter.checkpoint.entries import REPAIRED_CONF
+from fraud_filter.checkpoint.entries import COMMITS, OFFSETS, REPAIRED_CONF
 from fraud_filter.checkpoint.files import CheckpointFiles, GoneError
-from fraud_filter.checkpoint.plan import COMMITS, OFFSETS, UnrepairableError, plan_repair
+from fraud_filter.checkpoint.plan import UnrepairableError, plan_repair
 from fraud_filter.config import ModeName
 from fraud_filter.modes import MODES
 from fraud_filter.text.console import PrintableConsole

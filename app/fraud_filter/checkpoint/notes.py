@@ -1,5 +1,5 @@
-"""What the filter keeps in its checkpoint beside Spark's logs: which topic they are about, what was lost, what state, what
-the active filter runs with, and which rules decided from where on.
+"""What the filter keeps in its checkpoint beside Spark's logs: which topic they are about, what was lost, what
+state, what the active filter runs with, and which rules decided from where on.
 
 Spark reads none of it. Each file is replaced in one atomic step.
 """

@@ -24,13 +24,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fraud_filter.checkpoint.contents import Broken, Contents
-from fraud_filter.checkpoint.entries import OffsetEntry, first_entry
+from fraud_filter.checkpoint.entries import COMMITS, OFFSETS, OffsetEntry, first_entry
 from fraud_filter.checkpoint.progress import offsets_of
 from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.modes import MODES
 
-OFFSETS, COMMITS = "offsets", "commits"
 #: Why a query begins elsewhere.
 GONE = "are gone from the topic"
 

@@ -14,9 +14,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fraud_filter.checkpoint.contents import entry_numbers, read_offset_entry
-from fraud_filter.checkpoint.entries import BrokenEntryError
+from fraud_filter.checkpoint.entries import COMMITS, OFFSETS, BrokenEntryError
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.plan import COMMITS, OFFSETS
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

@@ -1,4 +1,19 @@
-"""repair=repair,startup"""
+"""Makes a checkpoint startable in the mode that the query is to run in, before it starts.
+
+The old logs are kept aside first, then one step of the plan follows the other.
+
+A file in the checkpoint itself, `fraud-filter-repair.json`, says how far a repair is. No directory is renamed, so that
+it is right on stores that can't do that in one go:
+
+- It names a copy and no steps: the old logs are being copied into it; nothing is changed yet. A later repair throws
+  the copy away.
+- It names the steps, too: the copy is whole, and changes are being made. A later repair makes all of them again, also
+  one that was cut short, before it looks for more to do.
+- There is none: no repair is under way. `before-repair-<time>` stays until the next repair is done: one generation.
+
+Cut off itself, on a store that does not replace a file in one go, it counts as none: nothing is changed yet then.
+Spark reads none of them.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +23,14 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 from fraud_filter.checkpoint.contents import KEPT_ASIDE, Contents, read_contents
-from fraud_filter.checkpoint.entries import BrokenEntryError
+from fraud_filter.checkpoint.entries import COMMITS, OFFSETS, BrokenEntryError
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.notes import INPUT, STATE, KeptState, kept_content, read_input, write_state
+from fraud_filter.checkpoint.notes import INPUT, KeptState, kept_content, read_input, write_state
 from fraud_filter.checkpoint.notes import STATE as KEPT_STATE
 from fraud_filter.checkpoint.plan import (
-    COMMITS,
     GONE,
-    OFFSETS,
     Plan,
     Remove,
     Step,
@@ -31,9 +43,7 @@ from fraud_filter.checkpoint.plan import (
 from fraud_filter.config import ModeName, Settings, refused
 from fraud_filter.errors import FraudFilterError, UsageError
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+_log = logging.getLogger(__name__)
 #: How far a repair is.
 STATE = "fraud-filter-repair.json"
 
@@ -216,21 +226,6 @@ def _write_state(files: CheckpointFiles, copy: str, steps: tuple[Step, ...]) -> 
     files.write(STATE, json.dumps({"copy": copy, "steps": listed}).encode())
 
 
-_log = logging.getLogger(__name__)
-
-
-def open_files(spark: SparkSession, settings: Settings) -> CheckpointFiles:
-    """The files of the checkpoint, by the session's own Java.
-
-    Raises:
-        UsageError: its location is no path.
-        CheckpointError: the file system refuses.
-    """
-    session: Any = spark._jsparkSession
-    conf = session.sessionState().newHadoopConf()
-    return CheckpointFiles(spark._jvm, spark.sparkContext._gateway, conf, settings.checkpoint)
-
-
 def prepare_checkpoint(files: CheckpointFiles, settings: Settings) -> None:
     """Repairs what another mode, or a kill, has left in the checkpoint and `settings.mode` could not start from.
 
@@ -280,7 +275,7 @@ def change_state(files: CheckpointFiles, settings: Settings, wanted: KeptState |
     kept = read_input(files)
 
     def notes(at: dict[int, int]) -> list[Step]:
-        noted: list[Step] = [Write(STATE, kept_content(wanted)) if wanted else Remove(STATE)]
+        noted: list[Step] = [Write(KEPT_STATE, kept_content(wanted)) if wanted else Remove(KEPT_STATE)]
         return [*noted, Write(INPUT, kept_content(replace(kept, restart=at)))] if kept and at else noted
 
     why = "the state of features begins empty" if wanted else f"{settings.mode} mode keeps no state of features"

@@ -1,7 +1,7 @@
 """One program a checkpoint: two drivers on one would overwrite each other's logs, a repair what a driver writes.
 
-On a local disk the kernel keeps the lock (`LocalLock`), elsewhere Kafka's brokers do (`group_lock`). What is not known as
-a local disk may be shared with other machines: NFS, SMB, FUSE, Ceph.
+On a local disk the kernel keeps the lock (`LocalLock`), elsewhere Kafka's brokers do (`group_lock`). What is not known
+as a local disk may be shared with other machines: NFS, SMB, FUSE, Ceph.
 """
 
 from __future__ import annotations

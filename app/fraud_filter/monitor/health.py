@@ -1,4 +1,4 @@
-"""Whether the filter is ready and alive, judged from what the monitor knows, and from runs that fail one after the other."""
+"""Whether the filter is ready and alive, judged from what the monitor knows and from runs that fail in a row."""
 
 from __future__ import annotations
 

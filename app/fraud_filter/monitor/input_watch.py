@@ -1,5 +1,5 @@
-"""The input topic as the monitor sees it each second: which topic it is, up to where it can be read, what keeps the query
-from reading, and what was removed unread.
+"""The input topic as the monitor sees it each second: which topic it is, up to where it can be read, what keeps the
+query from reading, and what was removed unread.
 
 Marks of transactions and aborted records take offsets (Kafka's documentation, "Transactions"). A query that commits the
 offset after its last record, as continuous and real-time mode do, stays before those at the end: offsets that hold no

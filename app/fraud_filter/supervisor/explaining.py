@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fraud_filter.checkpoint.repair import open_files
+from fraud_filter.checkpoint.files import open_files
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.supervisor.failures import DataLossError, RestartableError, explain_failure

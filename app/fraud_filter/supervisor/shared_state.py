@@ -6,8 +6,7 @@ import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from fraud_filter.checkpoint.files import CheckpointError
-from fraud_filter.checkpoint.repair import open_files
+from fraud_filter.checkpoint.files import CheckpointError, open_files
 from fraud_filter.config import Settings, refused
 from fraud_filter.query.preflight import Inputs
 from fraud_filter.spark.executors import count_slots

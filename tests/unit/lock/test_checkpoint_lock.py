@@ -17,8 +17,17 @@ import pytest
 from fraud_filter.checkpoint.files import CheckpointError
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
-from fraud_filter.lock import checkpoint_lock
-from fraud_filter.lock.checkpoint_lock import NAME, LocalLock, Lock, checkpoint_lock
+from fraud_filter.lock.checkpoint_lock import (
+    ID_FILE,
+    NAME,
+    LocalLock,
+    Lock,
+    checkpoint_lock,
+    is_local,
+    kind,
+    make_id,
+    read_id,
+)
 from fraud_filter.lock.group_lock import group_of
 
 
@@ -235,7 +244,7 @@ def test_only_known_local_file_systems_count_as_local(
 ) -> None:
     mounts = [SimpleNamespace(mountpoint=at.format(run=tmp_path), fstype=kind) for at, kind in mounted.items()]
     monkeypatch.setattr("psutil.disk_partitions", lambda all: mounts)  # noqa: ARG005 - the library's name
-    assert (checkpoint_lock.kind(tmp_path / "run"), checkpoint_lock.is_local(tmp_path / "run")) == (found, local)
+    assert (kind(tmp_path / "run"), is_local(tmp_path / "run")) == (found, local)
 
 
 def test_a_shared_path_without_kafka_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +255,7 @@ def test_a_shared_path_without_kafka_is_refused(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_id_of_a_shared_checkpoint_is_made_once(tmp_path: Path) -> None:
-    made = checkpoint_lock.make_id(tmp_path)
-    assert checkpoint_lock.make_id(tmp_path) == checkpoint_lock.read_id(tmp_path) == made
-    (tmp_path / checkpoint_lock.NAME).unlink()
-    assert checkpoint_lock.make_id(tmp_path) != made
+    made = make_id(tmp_path)
+    assert make_id(tmp_path) == read_id(tmp_path) == made
+    (tmp_path / ID_FILE).unlink()
+    assert make_id(tmp_path) != made

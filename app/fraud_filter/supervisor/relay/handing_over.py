@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fraud_filter.checkpoint.contents import entry_numbers
+from fraud_filter.checkpoint.entries import COMMITS
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
-from fraud_filter.checkpoint.plan import COMMITS
 from fraud_filter.modes import Mode
 from fraud_filter.supervisor.relay.batch_end import BatchEnd
 from fraud_filter.supervisor.relay.request import Inbox

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fraud_filter.checkpoint.contents import read_contents
-from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
+from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles, open_files
 from fraud_filter.checkpoint.notes import Digests, differing
 from fraud_filter.checkpoint.plan import plan_repair
-from fraud_filter.checkpoint.repair import open_files
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.topic_id import find_input, open_admin

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.repair import finish, open_files, prepare_checkpoint
+from fraud_filter.checkpoint.files import CheckpointFiles, open_files
+from fraud_filter.checkpoint.repair import finish, prepare_checkpoint
 from fraud_filter.config import Settings
 from fraud_filter.lock.checkpoint_lock import Lock
 from fraud_filter.monitor.monitor import Monitor, Place
