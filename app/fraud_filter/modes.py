@@ -156,7 +156,7 @@ def _real_time(settings: Settings) -> dict[str, str]:
         # Between batches, minutes apart, heartbeats alone tell what is read: lag is known within 15 s of a start.
         "spark.executor.heartbeatInterval": "5s",
         # Spark 4.3.0 refuses a commit log of version 1, which the other modes and older Sparks write: it has no ids of
-        # state. A query without state has none to lose, and one with state does not get this (`supervisor/starting`).
+        # state. A query without state has none to lose, and one with state does not get this (`supervisor/query_run`).
         V1_CHECKPOINTS: "true",
         # For features, whose payments go through a shuffle to their key's state.
         "spark.sql.shuffle.partitions": str(settings.velocity_partitions),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fraud_filter.supervisor.relay.batch_end import BatchEnd
+from fraud_filter.spark.internals import BatchEnd
 from running import until
 
 _TIMES = 8

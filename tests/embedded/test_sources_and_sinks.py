@@ -19,7 +19,7 @@ from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
 from fraud_filter.query.preflight import check_inputs
 from fraud_filter.supervisor.failures import explain_failure
-from fraud_filter.supervisor.starting import start_query
+from fraud_filter.supervisor.query_run import start_query
 from lab.harness.processes import Child
 from running import until, wait_until
 

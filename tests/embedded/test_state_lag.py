@@ -8,7 +8,7 @@ from collections.abc import Callable
 from confluent_kafka import Producer
 
 from fraud_filter.config import duration_s, load
-from fraud_filter.supervisor.resume.state import fit_lag
+from fraud_filter.supervisor.start_position import fit_lag
 from lab.harness.broker import Broker
 
 TopicMaker = Callable[..., str]

@@ -17,10 +17,10 @@ from running import Stage, payment, wait_until
 
 #: The filter without its repair: Spark gets the checkpoint as it is.
 WITHOUT_REPAIR = """
-from fraud_filter.supervisor.resume import place
+from fraud_filter.supervisor import start_position
 from fraud_filter.cli.main import main
-assert place.prepare_checkpoint
-place.prepare_checkpoint = lambda *_: None
+assert start_position.prepare_checkpoint
+start_position.prepare_checkpoint = lambda *_: None
 main()
 """
 RECORDS = 30

@@ -22,7 +22,7 @@ from fraud_filter.audit.run import audit
 from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.errors import EXIT_USAGE, UsageError
 from fraud_filter.query.preflight import check_inputs
-from fraud_filter.supervisor.resume.state import settle_state
+from fraud_filter.supervisor.start_position import settle_state
 from lab.harness.processes import Child, free_ports
 from metrics_page import Page
 from running import GOOD, Stage, wait_until

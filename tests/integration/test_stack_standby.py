@@ -11,7 +11,7 @@ import pytest
 from audits import audited
 from deployed import Deployed, make_env
 from fraud_filter.compose import env_file
-from fraud_filter.compose.moving import seats
+from fraud_filter.compose.moving import replicas
 from fraud_filter.compose.stack import FILTER, STANDBY
 from fraud_filter.config import load
 from fraud_filter.probe.probe import Probe
@@ -47,7 +47,7 @@ def _up(deployed: Deployed) -> Iterator[Deployed]:
 
 
 def active(pair: Deployed) -> str:
-    return wait_until("a filter is active", lambda: seats.active(pair.open()), _START_S) or ""
+    return wait_until("a filter is active", lambda: replicas.active(pair.open()), _START_S) or ""
 
 
 def await_standby(pair: Deployed) -> str:
@@ -56,8 +56,8 @@ def await_standby(pair: Deployed) -> str:
     def waits() -> str:
         stack = pair.open()
         ready = {state.service for state in stack.states() if state.ready}
-        (other,) = _BOTH - {seats.active(stack)}
-        return other if ready >= _BOTH and seats.total(stack, other, ("fraud_filter_healthy",)) == 0 else ""
+        (other,) = _BOTH - {replicas.active(stack)}
+        return other if ready >= _BOTH and replicas.total(stack, other, ("fraud_filter_healthy",)) == 0 else ""
 
     return wait_until("the other one waits", waits, _START_S)
 

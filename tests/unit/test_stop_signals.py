@@ -14,7 +14,7 @@ import pytest
 
 from fraud_filter.config import load
 from fraud_filter.stop_signals import on_stop_signals, stop_event
-from fraud_filter.supervisor.ending import Ending
+from fraud_filter.supervisor.query_run import Ending
 from fraud_filter.supervisor.signals import Stop
 
 

@@ -180,19 +180,19 @@ def read_kept(files: CheckpointFiles, path: str, parse: Callable[[Any], T], miss
 ACTIVE = f"{FOLDER}/active.json"
 
 #: By name of what is compared: a digest of its value.
-Digests = Mapping[str, str]
+Fingerprint = Mapping[str, str]
 
 
-def write_active(files: CheckpointFiles, digests: Digests) -> None:
+def write_active(files: CheckpointFiles, fingerprint: Fingerprint) -> None:
     """Keeps it, in place of what was kept.
 
     Raises:
         CheckpointError: the file system refuses.
     """
-    files.write(ACTIVE, json.dumps(dict(digests)).encode())
+    files.write(ACTIVE, json.dumps(dict(fingerprint)).encode())
 
 
-def differing(files: CheckpointFiles, own: Digests) -> list[str]:
+def differing(files: CheckpointFiles, own: Fingerprint) -> list[str]:
     """The names of what the active filter has otherwise; none where nothing is known of it.
 
     Raises:

@@ -45,7 +45,7 @@ def command(settings: Settings, now: bool, rollback: bool) -> int:
 
 def _roll_back(settings: Settings, *, now: bool) -> int:
     from fraud_filter.checkpoint.files import open_checkpoint
-    from fraud_filter.supervisor.relay.way_back import roll_back
+    from fraud_filter.supervisor.rollback import roll_back
 
     with open_checkpoint(settings.checkpoint, settings) as files:
         roll_back(files, settings, "now" if now else "commit", lambda text: click.echo(text, err=True))

@@ -26,9 +26,10 @@ from fraud_filter.metrics.server import MetricsServer, Registry
 from fraud_filter.modes import Mode
 from fraud_filter.monitor.health import Condition, Streak, judge_alive, judge_ready
 from fraud_filter.monitor.input_watch import Removals, Seen, Waits, watch_input
-from fraud_filter.monitor.pulse import Pulse, PulseReader, TaskReads
+from fraud_filter.monitor.pulse import Pulse, PulseReader
 from fraud_filter.monitor.watchdog import Kind, Verdict, Watchdog
 from fraud_filter.query.preflight import Inputs
+from fraud_filter.spark.internals import TaskReads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +45,7 @@ _HEARTBEAT_S = 10.0
 
 
 @dataclass(frozen=True)
-class Place:
+class StartPosition:
     """Where a query was started: the id of its input topic, its offsets by partition, and its checkpoint's files.
 
     `watermark_ms`: that of its state, where the query has to know it.
@@ -63,7 +64,7 @@ class _Watch:
     pulse: PulseReader
     watchdog: Watchdog
     alarm: Callable[[Verdict], None]
-    place: Place
+    place: StartPosition
     raised: bool = False
 
 
@@ -157,7 +158,7 @@ class Monitor:
         spark: SparkSession,
         query: StreamingQuery,
         inputs: Inputs,
-        place: Place,
+        place: StartPosition,
         alarm: Callable[[Verdict], None],
         *,
         gives_way: bool,
@@ -209,7 +210,7 @@ class Monitor:
             self._thread.join(_LOOK_S * 5)
             self._server.stop()
 
-    def _reader(self, query: StreamingQuery, mode: Mode, place: Place) -> ProgressReader:
+    def _reader(self, query: StreamingQuery, mode: Mode, place: StartPosition) -> ProgressReader:
         topic = self._settings.input_topic
         if mode.sends_progress:
             return EventReader(query, topic, self._newest)

@@ -42,7 +42,7 @@ class _Horizon(NamedTuple):
 
     The watermark is `delay_ms` behind the newest time of the batches before; no time is above their `high`, so it is
     `_CLOCKS_MS` below what their `low` was. A later batch has a higher `low`. The watermark that a checkpoint holds at
-    the start is at most `watermark_ms`, or so far below `low` too (`supervisor.resume.state`).
+    the start is at most `watermark_ms`, or so far below `low` too (`supervisor.start_position`).
     """
 
     low: Column

@@ -224,7 +224,7 @@ def _conf(settings: Settings, mode: Mode | None) -> dict[str, str]:
         **_FILTER_CONF,
         **_default_java_options(settings),
         "spark.driver.extraJavaOptions": " ".join(_java_options(settings)),
-        # Who needs executors waits for them (`supervisor.slots`).
+        # Who needs executors waits for them (`supervisor.cluster`).
         "spark.scheduler.minRegisteredResourcesRatio": "0",
         "spark.ui.enabled": str(settings.ui_port > 0).lower(),
         # The query's own stop is bounded by this; the supervisor ends the process when that is not enough.

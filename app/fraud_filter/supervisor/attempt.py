@@ -17,26 +17,22 @@ from fraud_filter.java.gateway import LaunchStoppedError
 from fraud_filter.kafka.refusals import NoBrokerError
 from fraud_filter.lock.checkpoint_lock import Lock
 from fraud_filter.metrics.catalogue import MODEL
-from fraud_filter.monitor.monitor import Monitor, Place
+from fraud_filter.monitor.monitor import Monitor, StartPosition
 from fraud_filter.query import preflight
-from fraud_filter.query.likeness import digests
+from fraud_filter.query.fingerprint import fingerprint
 from fraud_filter.rules import check as rule_check
 from fraud_filter.spark import session
-from fraud_filter.supervisor.aside.search import Search
-from fraud_filter.supervisor.aside.set_aside import set_aside
-from fraud_filter.supervisor.ending import HANDED_OVER, Ending, outlived_by_java
+from fraud_filter.supervisor.cluster import asked_too_few, await_executors, await_slots, check_shared
 from fraud_filter.supervisor.explaining import explain_end
 from fraud_filter.supervisor.failures import Reason, RestartableError
-from fraud_filter.supervisor.java import Java
-from fraud_filter.supervisor.relay.handing_over import HandingOver
-from fraud_filter.supervisor.relay.standby import Standby
-from fraud_filter.supervisor.relay.way_back import note_former
-from fraud_filter.supervisor.resume.place import place_query
-from fraud_filter.supervisor.shared_state import check_shared
+from fraud_filter.supervisor.handover import HandingOver
+from fraud_filter.supervisor.java import Java, silence
+from fraud_filter.supervisor.query_run import HANDED_OVER, Ending, outlived_by_java, start_query
+from fraud_filter.supervisor.rollback import note_former
+from fraud_filter.supervisor.set_aside import Search, set_aside
 from fraud_filter.supervisor.signals import Stop
-from fraud_filter.supervisor.silence import silence
-from fraud_filter.supervisor.slots import asked_too_few, await_executors, await_slots
-from fraud_filter.supervisor.starting import start_query
+from fraud_filter.supervisor.standby import Standby
+from fraud_filter.supervisor.start_position import place_query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -198,7 +194,7 @@ class Attempt:
 
     def _start(
         self, java: Java, spark: SparkSession, inputs: preflight.Inputs, began: float
-    ) -> tuple[StreamingQuery, Place] | None:
+    ) -> tuple[StreamingQuery, StartPosition] | None:
         """The started query and where, or None when somebody wished to stop before.
 
         The life `began` on the monotonic clock.
@@ -225,7 +221,7 @@ class Attempt:
             prepared = self.standby.prepared if self.standby else None
             query = start_query(spark, inputs, settings, place.topic_id, prepared, place.watermark_ms)
             with suppress(CheckpointError):  # it is for standbys; the query does without
-                write_active(place.files, digests(inputs, self.settings))
+                write_active(place.files, fingerprint(inputs, self.settings))
         self.monitor.metrics.set_slots(inputs.slots, slots)
         if inputs.model:
             self.monitor.metrics.of(MODEL, inputs.model.version).set(1)
@@ -236,7 +232,7 @@ class Attempt:
         )  # fmt: skip
         return query, place
 
-    def _place(self, spark: SparkSession) -> tuple[Settings, Place]:
+    def _place(self, spark: SparkSession) -> tuple[Settings, StartPosition]:
         """A restart waits for the checkpoint's file system."""
         try:
             return place_query(spark, self.inputs, self.settings, self.monitor, self.stop, self.lock)
@@ -246,7 +242,7 @@ class Attempt:
             raise RestartableError("checkpoint-away", str(error)) from None
 
     def _follow(
-        self, java: Java, spark: SparkSession, query: StreamingQuery, inputs: preflight.Inputs, place: Place
+        self, java: Java, spark: SparkSession, query: StreamingQuery, inputs: preflight.Inputs, place: StartPosition
     ) -> None:
         """Returns when somebody wishes to stop; once it watches, the main thread makes no call that could hang."""
         ending = Ending(query, self.settings, holds_tasks=inputs.mode.holds_tasks)

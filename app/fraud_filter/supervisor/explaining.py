@@ -9,7 +9,7 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.supervisor.failures import DataLossError, RestartableError, explain_failure
 from fraud_filter.supervisor.java import Java
-from fraud_filter.supervisor.resume.losses import examine, require_all
+from fraud_filter.supervisor.losses import examine, require_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,13 +14,13 @@ from fraud_filter.metrics.catalogue import RESTARTS, RULES_INFO
 from fraud_filter.monitor.monitor import Monitor
 from fraud_filter.query import preflight, starting_offsets
 from fraud_filter.rules.version import ruling_of
-from fraud_filter.supervisor.aside.search import Search
 from fraud_filter.supervisor.attempt import Attempt
 from fraud_filter.supervisor.failures import AWAY, REASONS, RestartableError
+from fraud_filter.supervisor.handover import When, asked_by_signals
 from fraud_filter.supervisor.policy import Policy
-from fraud_filter.supervisor.relay.request import When, asked_by_signals
-from fraud_filter.supervisor.relay.standby import Standby
+from fraud_filter.supervisor.set_aside import Search
 from fraud_filter.supervisor.signals import stop_on_signals
+from fraud_filter.supervisor.standby import Standby
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

@@ -33,7 +33,7 @@ _UNREAD_S = 6.0
 _STARTED_S = 300.0
 _SENDER_LOOKS_S = 30.0
 _LOOK_S = 0.5
-#: As `supervisor/resume/losses.py` tells them.
+#: As `supervisor/losses.py` tells them.
 _RANGE = re.compile(r"partition (\d+) offsets (\d+) to (\d+)")
 #: More findings than an audit can have here.
 _ALL = 10_000_000

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
-from fraud_filter.compose.moving import seats
+from fraud_filter.compose.moving import replicas
 from fraud_filter.compose.moving.switching import switch
 from fraud_filter.compose.waiting import start
 from fraud_filter.config import ModeName
@@ -82,7 +82,7 @@ class Run:
         stack = self._stage.stack
         self._stage.await_ready(_STEADY_S)
         if stack.has_standby:  # a container whose Java was killed is healthy for some time yet
-            wait_until(lambda: seats.one_waits(stack), _STEADY_S, "no standby is ready", ())
+            wait_until(lambda: replicas.one_waits(stack), _STEADY_S, "no standby is ready", ())
         self._stage.await_decisions(self._stage.ends(), _STEADY_S)
 
     def put_in(self, fault: Fault, mode: ModeName) -> Outcome:

@@ -14,7 +14,7 @@ from docker.models.containers import Container
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from fraud_filter.compose import images
-from fraud_filter.compose.moving import seats
+from fraud_filter.compose.moving import replicas
 from fraud_filter.compose.stack import FILTER, STANDBY, Stack
 from fraud_filter.compose.waiting import start, unready
 from fraud_filter.config import ModeName, Settings, load
@@ -71,7 +71,7 @@ class ComposeStack:
             FraudFilterError: there is none.
         """
         if service == ACTIVE:
-            service = (seats.active(self.stack) or service) if self.stack.has_standby else FILTER
+            service = (replicas.active(self.stack) or service) if self.stack.has_standby else FILTER
         elif service == ACTIVE_WORKER:
             if self.stack.has_standby:
                 return self._worker_of(self.container(ACTIVE))
@@ -117,7 +117,7 @@ class ComposeStack:
     def metric(self, name: str, label: str, service: str = FILTER) -> dict[str, float]:
         """A metric of a filter's, by one of its labels; empty while the filter does not answer."""
         try:
-            found = seats.samples(self.stack, service)
+            found = replicas.samples(self.stack, service)
         except DockerException:  # it ends at this moment
             return {}
         return {sample.labels.get(label, ""): sample.value for sample in found if sample.name == name}

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
 from fraud_filter.compose.checkpoint_copy import recorded_by
-from fraud_filter.compose.moving import seats
+from fraud_filter.compose.moving import replicas
 from fraud_filter.compose.moving.switching import roll_out, switch
 from fraud_filter.config import ModeName, Settings
 from fraud_filter.errors import FraudFilterError
@@ -102,7 +102,7 @@ class Pair:
     def _kill(self) -> Gap:
         stage = self._stage
         with open_tail(stage.settings) as tail:
-            active = seats.active(stage.stack)
+            active = replicas.active(stage.stack)
             if active is None:
                 raise FraudFilterError("no filter of the stack is active")
             tail.await_fresh(time.time(), _STEP_S, lambda: None)

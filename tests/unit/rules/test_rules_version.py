@@ -10,7 +10,7 @@ import pytest
 
 from fraud_filter.config import Settings, load
 from fraud_filter.modes import MODES
-from fraud_filter.query.likeness import digests
+from fraud_filter.query.fingerprint import fingerprint
 from fraud_filter.query.preflight import Inputs
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.rules.version import Ruling, read_ruling, ruling_of
@@ -98,7 +98,7 @@ def test_what_is_no_set_of_rules_is_refused_by_name(document: object) -> None:
 def test_a_process_own_settings_do_not_count(tmp_path: Path, changes: dict[str, object], unlike: list[str]) -> None:
     inputs, settings = inputs_of(tmp_path, RULES), load({"mode": "continuous"})
     other: Settings = settings.model_copy(update=changes)
-    one, two = digests(inputs, settings), digests(inputs, other)
+    one, two = fingerprint(inputs, settings), fingerprint(inputs, other)
     assert sorted(name for name in one if one[name] != two[name]) == unlike
-    changed = digests(inputs_of(tmp_path, RULES.replace("10", "20")), settings)
+    changed = fingerprint(inputs_of(tmp_path, RULES.replace("10", "20")), settings)
     assert [name for name in one if one[name] != changed[name]] == ["rules"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fraud_filter.supervisor.aside.narrowing import Narrowing, Span
+from fraud_filter.supervisor.narrowing import Narrowing, Span
 
 Record = tuple[int, int]
 

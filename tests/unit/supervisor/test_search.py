@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fraud_filter.config import load
-from fraud_filter.supervisor.aside.search import Search, layers
 from fraud_filter.supervisor.failures import Reason, RestartableError
+from fraud_filter.supervisor.set_aside import Search, layers
 from fraud_filter.supervisor.signals import Stop
 
 

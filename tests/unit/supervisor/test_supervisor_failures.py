@@ -16,7 +16,7 @@ from fraud_filter.metrics.catalogue import RESTARTS
 from fraud_filter.metrics.filter_metrics import FilterMetrics
 from fraud_filter.metrics.server import Registry
 from fraud_filter.supervisor.failures import REASONS, DataLossError, RestartableError, explain_failure
-from fraud_filter.supervisor.resume.losses import find_losses
+from fraud_filter.supervisor.losses import find_losses
 
 SETTINGS = config.load({"checkpoint": "/data/checkpoint", "mode": "continuous"})
 

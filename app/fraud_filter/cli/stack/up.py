@@ -37,7 +37,7 @@ def command(env: Path, timeout_s: float, workers: int | None, secure: bool | Non
     from fraud_filter.compose import conf, env_file, images, security
     from fraud_filter.compose.addresses import addresses
     from fraud_filter.compose.checks import INSIDE, check_all
-    from fraud_filter.compose.moving import seats
+    from fraud_filter.compose.moving import replicas
     from fraud_filter.compose.stack import Stack
     from fraud_filter.compose.waiting import start
 
@@ -57,7 +57,7 @@ def command(env: Path, timeout_s: float, workers: int | None, secure: bool | Non
     images.prepare(stack)
     click.echo(f"starting {stack.name} in {settings.mode} mode" + (", secured" if stack.secure else ""))
     took = start(stack, ["--remove-orphans"], stack.services(), timeout_s)
-    seats.leave_one(stack)
+    replicas.leave_one(stack)
     click.echo(f"all healthy after {took:.0f} s")
     for name, address in addresses(stack):
         click.echo(f"  {name:<18} {address}")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 
 from fraud_filter.compose.checks import check_cores, read_rules
-from fraud_filter.compose.moving import seats
+from fraud_filter.compose.moving import replicas
 from fraud_filter.compose.stack import FILTER, Stack
 from fraud_filter.compose.waiting import start
 from fraud_filter.config import load
@@ -75,18 +75,18 @@ def roll_out(stack: Stack, timeout_s: float, *, now: bool = False) -> float:
     """
     began = time.monotonic()
     mode = _running_mode(stack)
-    former = seats.active(stack)
-    if former and seats.are_two(stack):
-        following = seats.warm_beside(stack, former, timeout_s)
-        if seats.alike(stack):
+    former = replicas.active(stack)
+    if former and replicas.are_two(stack):
+        following = replicas.warm_beside(stack, former, timeout_s)
+        if replicas.alike(stack):
             return 0.0
         settings = load(env_file=stack.env)
         wait_s = 0.0 if now else MODES[mode].commit_interval_s(settings)  # type: ignore[index]
-        seats.hand_over(stack, following, "now" if now else "commit", timeout_s + wait_s)
+        replicas.hand_over(stack, following, "now" if now else "commit", timeout_s + wait_s)
         _await_decisions(stack, following, timeout_s)
     else:
         former = None
-    moved = (former or FILTER, seats.PROBE)
+    moved = (former or FILTER, replicas.PROBE)
     start(stack, ("--no-deps", *moved), list(moved), timeout_s)
     if not former:
         _await_decisions(stack, FILTER, timeout_s)
@@ -102,11 +102,11 @@ def _running_mode(stack: Stack) -> str | None:
     running = {state.service: state for state in stack.states() if state.state == "running"}
     if not running:
         raise UsageError("the stack does not run: give FRAUD_MODE in .env, and make up")
-    seat = seats.active(stack) or FILTER
-    if seat not in running:
+    replica = replicas.active(stack) or FILTER
+    if replica not in running:
         return None
     # A name without `=` is one that has no value.
-    variables = _pairs(running[seat].container.attrs["Config"]["Env"])
+    variables = _pairs(running[replica].container.attrs["Config"]["Env"])
     return str(variables.get(_MODE, ""))
 
 
@@ -118,11 +118,11 @@ def _await_decisions(stack: Stack, service: str, timeout_s: float) -> None:
     """Until the filter of a service has committed or decided; real-time mode commits only every few minutes."""
     deadline = time.monotonic() + timeout_s
     decided = ("fraud_filter_flagged_records_total", "fraud_filter_rejected_records_total")
-    before = seats.total(stack, seats.PROBE, decided)
+    before = replicas.total(stack, replicas.PROBE, decided)
     while time.monotonic() < deadline:
-        if seats.total(stack, service, ("fraud_filter_commits_total",)):
+        if replicas.total(stack, service, ("fraud_filter_commits_total",)):
             return
-        if seats.total(stack, seats.PROBE, decided) > before:
+        if replicas.total(stack, replicas.PROBE, decided) > before:
             return
         time.sleep(_LOOK_S)
     raise FraudFilterError("the filter is healthy, and has neither committed nor decided anything: do records arrive?")

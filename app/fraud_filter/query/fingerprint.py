@@ -1,4 +1,4 @@
-"""Digests of what makes two filters alike: rules, schema, program, and every setting that is not a process' own."""
+"""The fingerprint of a filter: digests of rules, schema, program, and the settings that two filters share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OWN = (
 )  # fmt: skip
 
 
-def digests(inputs: Inputs, settings: Settings) -> dict[str, str]:
+def fingerprint(inputs: Inputs, settings: Settings) -> dict[str, str]:
     """By name a digest of the value; secrets are masked before, so that two passwords are alike."""
     told: dict[str, Any] = {name: value for name, value in settings.shown().items() if name not in _OWN}
     told["rules"] = ruling_of(inputs.rules, inputs.schema, settings).version

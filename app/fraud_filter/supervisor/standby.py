@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fraud_filter.checkpoint.contents import read_contents
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles, open_files
-from fraud_filter.checkpoint.notes import Digests, differing
+from fraud_filter.checkpoint.notes import Fingerprint, differing
 from fraud_filter.checkpoint.plan import plan_repair
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
@@ -19,17 +19,16 @@ from fraud_filter.kafka.topic_id import find_input, open_admin
 from fraud_filter.lock.checkpoint_lock import Lock
 from fraud_filter.metrics.catalogue import TAKEOVERS
 from fraud_filter.monitor.monitor import Monitor
-from fraud_filter.query.likeness import digests
+from fraud_filter.query.fingerprint import fingerprint
 from fraud_filter.query.preflight import Inputs
 from fraud_filter.supervisor.failures import RestartableError
-from fraud_filter.supervisor.java import Java
-from fraud_filter.supervisor.relay.request import ROLLBACK, Inbox, Request, When
-from fraud_filter.supervisor.relay.warm_up import warm_up
-from fraud_filter.supervisor.resume.losses import examine
-from fraud_filter.supervisor.resume.state import settle_state
+from fraud_filter.supervisor.handover import ROLLBACK, Inbox, Request, When
+from fraud_filter.supervisor.java import Java, silenced
+from fraud_filter.supervisor.losses import examine
+from fraud_filter.supervisor.query_run import Prepared, prepare
 from fraud_filter.supervisor.signals import Stop
-from fraud_filter.supervisor.silence import silenced
-from fraud_filter.supervisor.starting import Prepared, prepare
+from fraud_filter.supervisor.start_position import settle_state
+from fraud_filter.supervisor.warm_up import warm_up
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,7 +75,7 @@ class Standby:
         self.monitor.stand_by()
         self._warm_up(java, spark, files, inputs)
         if not self._is_due(files):
-            own = digests(inputs, settings)
+            own = fingerprint(inputs, settings)
             self._compare(files, own)  # who looks at a ready standby finds whether it differs
             self._waits = True
             self.monitor.set_state("standby")
@@ -122,7 +121,7 @@ class Standby:
             if settings.source == "kafka":
                 examine(files, settings)
 
-    def _watch(self, java: Java, files: CheckpointFiles, inputs: Inputs, own: Digests) -> None:
+    def _watch(self, java: Java, files: CheckpointFiles, inputs: Inputs, own: Fingerprint) -> None:
         request: Request | None = None
         rollback, goes_back = Inbox(files, ROLLBACK, of=self.id), False
         compare_at, rollback_at = time.monotonic() + _COMPARE_S, 0.0
@@ -169,7 +168,7 @@ class Standby:
             _log.warning("event=standby_blind query=%s reason=%r", self.settings.query_name, str(error))
             return None
 
-    def _compare(self, files: CheckpointFiles, own: Digests) -> None:
+    def _compare(self, files: CheckpointFiles, own: Fingerprint) -> None:
         """Says it once when our rules or settings are, or are no longer, other ones than the active filter's."""
         try:
             found = differing(files, own)

@@ -1,4 +1,4 @@
-"""The way back after a handover: the former filter, which waits, warm, takes over again when a user asks it to."""
+"""Rollback after a handover: the former filter, which waits warm, takes over again when a user asks for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.checkpoint.notes import ACTIVE, FOLDER, read_kept
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.supervisor.relay.request import ROLLBACK, Inbox, Request, When
+from fraud_filter.supervisor.handover import ROLLBACK, Inbox, Request, When
 
 FORMER = f"{FOLDER}/former.json"
 #: A filter that waits looks each second, and so do we; on a busy machine it takes longer.

@@ -20,7 +20,7 @@ from fraud_filter.modes import Mode
 from fraud_filter.query import sinks, starting_offsets
 from fraud_filter.query.preflight import Inputs
 from fraud_filter.supervisor.failures import explain_failure
-from fraud_filter.supervisor.starting import prepare, start
+from fraud_filter.supervisor.query_run import prepare, start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

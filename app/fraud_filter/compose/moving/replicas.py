@@ -1,4 +1,4 @@
-"""The two places that a filter of the stack has, of which one is active, and the change from one to the other."""
+"""The two replicas of the filter in the stack, of which one is active, and the change from one to the other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PORTS = {FILTER: "9400", STANDBY: "9400", PROBE: "9401"}
 #: Docker's client reads past what comes in one piece with the answer's head: then a page lacks its beginning.
 _TRIES, _BEGINNING = 3, b"# HELP "
 _UP, _STATE = "fraud_filter_up", "fraud_filter_state"
-#: Told to a standby (`supervisor.relay.request`).
+#: Told to a standby (`supervisor.handover`).
 _SIGNALS = {"commit": "SIGUSR1", "now": "SIGUSR2"}
 _LOOK_S = 0.5
 #: The end of a filter, as docker-compose.yml has it, in seconds.
@@ -48,15 +48,15 @@ def total(stack: Stack, service: str, names: tuple[str, ...]) -> float:
 
 def active(stack: Stack) -> str | None:
     """The service of which the filter works on the checkpoint now; None where none does."""
-    return next((seat for seat in (FILTER, STANDBY) if total(stack, seat, (_UP,))), None)
+    return next((replica for replica in (FILTER, STANDBY) if total(stack, replica, (_UP,))), None)
 
 
 def one_waits(stack: Stack) -> bool:
     """Whether a filter waits, warm, beside the active one."""
     return any(
         sample.value
-        for seat in (FILTER, STANDBY)
-        for sample in samples(stack, seat)
+        for replica in (FILTER, STANDBY)
+        for sample in samples(stack, replica)
         if sample.name == _STATE and sample.labels["state"] == "standby"
     )
 

@@ -1,4 +1,4 @@
-"""Whether the input topic still is what the checkpoint is about, and which of its records were removed unread."""
+"""Compares the checkpoint with the input topic: is it the same topic, and which unread records are gone."""
 
 from __future__ import annotations
 

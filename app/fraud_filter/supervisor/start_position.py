@@ -1,0 +1,279 @@
+"""Where a query starts, given what its checkpoint and the input topic hold."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fraud_filter.checkpoint.contents import read_contents
+from fraud_filter.checkpoint.entries import read_watermark
+from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles, open_files
+from fraud_filter.checkpoint.notes import (
+    Began,
+    Input,
+    KeptState,
+    Loss,
+    add_losses,
+    note_version,
+    read_state,
+    write_input,
+    write_state,
+)
+from fraud_filter.checkpoint.progress import CheckpointReader, Offsets
+from fraud_filter.checkpoint.repair import change_state, finish, go_on_at, prepare_checkpoint
+from fraud_filter.config import Settings, duration_s, refused
+from fraud_filter.kafka.append_time import require_append_time
+from fraud_filter.kafka.offsets import first_offsets, first_since, first_time_ms
+from fraud_filter.lock.checkpoint_lock import Lock
+from fraud_filter.modes import MODES
+from fraud_filter.monitor.monitor import Monitor, StartPosition
+from fraud_filter.query import starting_offsets
+from fraud_filter.query.preflight import Inputs
+from fraud_filter.query.velocity import needs_watermark
+from fraud_filter.rules.version import Ruling, ruling_of
+from fraud_filter.supervisor.losses import Standing, examine, require_all, tell_losses
+from fraud_filter.supervisor.signals import Stop
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def place_query(
+    spark: SparkSession, inputs: Inputs, settings: Settings, monitor: Monitor, stop: Stop, lock: Lock
+) -> tuple[Settings, StartPosition]:
+    """The settings with which the query over `inputs` starts, and where. What is gone from its topic is counted.
+
+    Raises:
+        CheckpointError: the checkpoint's file system refuses, perhaps for a while.
+        FraudFilterError: the query can't go on from the checkpoint; see `prepare_checkpoint`, `settle`.
+    """
+    files = open_files(spark, settings)
+    lock.hold(files, lambda: stop.requested)
+    finish(files)
+    settle_state(files, inputs, settings)
+    prepare_checkpoint(files, settings)
+    if settings.source != "kafka":
+        return settings, StartPosition("", {}, files)
+    return _go_on(files, inputs, settings, monitor)
+
+
+def _go_on(
+    files: CheckpointFiles, inputs: Inputs, settings: Settings, monitor: Monitor
+) -> tuple[Settings, StartPosition]:
+    beginning = settle(files, settings, monitor.ends, has_started=monitor.has_started)
+    monitor.count_lost(beginning.new_losses)
+    settings = beginning.settings
+    note_rules(files, ruling_of(inputs.rules, inputs.schema, settings), beginning)
+    watermark_ms = 0
+    if inputs.rules.features:
+        settings = fit_lag(settings, beginning.at, beginning.ends)
+        watermark_ms = find_watermark(files, inputs, settings)
+    return settings, StartPosition(beginning.topic_id, beginning.at, files, watermark_ms)
+
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Where a query run begins: `settings` name offsets where nothing is committed yet.
+
+    `at` are its offsets by partition, `ends` where they end; `new_losses` those that were not noted before.
+    """
+
+    settings: Settings
+    topic_id: str
+    at: Offsets
+    ends: Offsets
+    new_losses: list[Loss]
+
+
+def settle(
+    files: CheckpointFiles, settings: Settings, unread: Mapping[str, Offsets], *, has_started: bool
+) -> Beginning:
+    """Decides where the query goes on, and writes it down before anything is read.
+
+    What is gone is noted, and passed over, where `fail_on_data_loss` is off. A word such as `latest` becomes offsets at
+    the first start alone.
+
+    Args:
+        unread: the ends that were last seen of a topic's partitions, by its id.
+        has_started: whether a query ran on the checkpoint before, in this program.
+
+    Raises:
+        DataLossError: records are lost, or the topic was recreated, and `fail_on_data_loss` is on.
+        UsageError: the checkpoint belongs to a query over another source or topic, or the query would begin where
+            the topic has no offset.
+        CheckpointError: the checkpoint's file system refuses, or the checkpoint is gone.
+        RestartableError: the brokers don't answer, or a transaction has to end first.
+    """
+    standing = examine(files, settings)
+    if has_started and standing.kept is None:
+        raise CheckpointError(f"checkpoint {files.location}: what the query wrote is not there: is its volume mounted?")
+    if settings.fail_on_data_loss:
+        require_all(standing, settings)
+    losses = _losses(standing, unread)
+    at = standing.go_on_at
+    if standing.recreated:
+        _log.warning(
+            "event=topic_recreated topic=%s id=%s former_id=%s unread=%s", settings.input_topic, standing.topic.id,
+            standing.kept.topic_id if standing.kept else "", _count(losses) if losses else "unknown",
+        )  # fmt: skip
+        go_on_at(files, settings, at)
+    elif standing.losses:
+        told = tell_losses(standing)
+        _log.warning("event=data_lost topic=%s records=%d lost=%r", settings.input_topic, _count(losses), told)
+        if not _passes_by_itself(standing, settings):
+            go_on_at(files, settings, at)
+    elif standing.at is None:
+        readable = {number: (low, standing.ends[number]) for number, (low, _) in standing.bounds.items()}
+        at = first_offsets(settings, readable)
+        starting_offsets.require_there(settings, at, standing.bounds)
+    _keep(files, settings, standing, at)
+    new = add_losses(files, losses)
+    if standing.number is None:
+        settings = starting_offsets.begin_at(settings, at, standing.topic.partitions)
+    return Beginning(settings, standing.topic.id, at, standing.ends, new)
+
+
+def note_rules(files: CheckpointFiles, ruling: Ruling, beginning: Beginning) -> None:
+    """Notes which rules decide from here on, before they decide anything.
+
+    Raises:
+        UsageError: what is kept of former rules can't be read.
+        CheckpointError: the checkpoint's file system refuses.
+    """
+    began = Began(ruling.version, beginning.topic_id, beginning.at, time.time(), beginning.ends)
+    if note_version(files, began, ruling.to_document()):
+        _log.warning("event=rules_changed query=%s version=%s", beginning.settings.query_name, ruling.version)
+
+
+def _losses(standing: Standing, unread: Mapping[str, Offsets]) -> list[Loss]:
+    """Those of the topic as it is; for one that was recreated also what is known to be unread of the former one."""
+    at, now, former = standing.at or {}, time.time(), standing.kept.topic_id if standing.kept else ""
+    spans = [(standing.topic.id, number, span) for number, span in standing.losses.items()]
+    if standing.recreated:
+        ends = unread.get(former, {})
+        spans = [(former, number, (at[number], end)) for number, end in ends.items() if at.get(number, end) < end]
+        spans += [(standing.topic.id, number, (0, low)) for number, (low, _) in standing.bounds.items() if low > 0]
+    return [Loss(topic, number, start, end, now) for topic, number, (start, end) in spans if end > start]
+
+
+def _passes_by_itself(standing: Standing, settings: Settings) -> bool:
+    """Whether Spark's reader goes on after what is gone: at the first record, and not before a committed offset."""
+    only_removed = all(standing.bounds.get(number, (0, 0))[0] > start for number, (start, _) in standing.losses.items())
+    return only_removed and standing.number is not None and MODES[settings.mode].skips_removed
+
+
+def _keep(files: CheckpointFiles, settings: Settings, standing: Standing, at: Offsets) -> None:
+    topic_id = standing.topic.id or (standing.kept.topic_id if standing.kept else "")
+    former = Input(settings.input_topic, topic_id, {})
+    if standing.kept and not standing.recreated:
+        former = replace(standing.kept, topic_id=topic_id)
+    wanted = former.moved(at) if standing.number is None else former
+    if wanted != standing.kept:
+        write_input(files, wanted)
+
+
+def _count(losses: list[Loss]) -> int:
+    return sum(loss.end - loss.start for loss in losses)
+
+
+def settle_state(files: CheckpointFiles, inputs: Inputs, settings: Settings, *, only_check: bool = False) -> None:
+    """Notes the features in a new checkpoint; does nothing where those of the checkpoint are the same.
+
+    Where features may be skipped (`features_unsupported`), a mode that computes none drops their state, and one that
+    computes them again begins with empty windows. With `only_check` it notes and changes nothing.
+
+    Raises:
+        UsageError: the checkpoint has state of other features, or the features need a state that it has not; or the
+            topic's timestamps are the producers' own.
+        CheckpointError: the file system refuses.
+    """
+    if inputs.rules.features:
+        require_append_time(settings, [settings.input_topic])
+    features = [json.loads(json.dumps(feature.described)) for feature in inputs.rules.features]
+    wanted = KeptState(features, inputs.state_partitions, settings.velocity_payments) if features else None
+    kept = read_state(files)
+    if kept == wanted:
+        return
+    if _may_change(kept, wanted, settings):
+        if not only_check:
+            change_state(files, settings, wanted)
+        return
+    newest = CheckpointReader(files, settings.input_topic).newest()
+    if newest is None:
+        if not only_check:
+            write_state(files, wanted)
+        return
+    ends = json.dumps({settings.input_topic: {str(number): at for number, at in sorted(newest.end.items())}})
+    remedy = f"put back what it was made with, or give a new location and starting_offsets {ends!r}"
+    raise refused("checkpoint", settings.checkpoint, _difference(kept, wanted), f"{remedy}: its windows begin empty")
+
+
+def _may_change(kept: KeptState | None, wanted: KeptState | None, settings: Settings) -> bool:
+    """Whether the checkpoint may go on with another state: rules that lost their features may do so by mistake."""
+    if settings.features_unsupported != "skip" or settings.source != "kafka":
+        return False
+    return kept is None or (wanted is None and bool(MODES[settings.mode].lacks_features))
+
+
+def _difference(kept: KeptState | None, wanted: KeptState | None) -> str:
+    if kept is None:
+        return "was made without features, and its state can't be added later"
+    if wanted is None:
+        return "holds the state of features, which this query does not compute"
+    if kept.features != wanted.features:
+        old, new = ({str(feature[0]): feature for feature in state.features} for state in (kept, wanted))
+        changed = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+        what = ", ".join(changed) or "their order"
+        return f"holds the state of other features than the rules have (changed: {what})"
+    numbers = {
+        "velocity_partitions": (kept.partitions, wanted.partitions),
+        "velocity_payments": (kept.payments, wanted.payments),
+    }
+    told = (f"{name} is {now} and was {was}" for name, (was, now) in numbers.items() if was != now)
+    return f"holds a state that can't be changed: {', '.join(told)}"
+
+
+def fit_lag(settings: Settings, at: Mapping[int, int], ends: Mapping[int, int]) -> Settings:
+    """Settings whose `velocity_lag` is longer than the backlog, however old that is.
+
+    Spark drops payments that lie further behind the newest one than that, and a short partition is worked off before
+    a long one.
+
+    Args:
+        at: where the query goes on, by partition.
+        ends: where a reader sees the partitions end.
+    """
+    now_ms = time.time() * 1000
+    unread = {number: offset for number, offset in at.items() if offset < ends.get(number, 0)}
+    recent = first_since(settings, unread, round(now_ms - duration_s(settings.velocity_lag) * 500))
+    older = {number: offset for number, offset in unread.items() if recent.get(number, ends[number]) > offset}
+    # How old takes a read.
+    times = (first_time_ms(settings, number, offset, ends[number]) or now_ms for number, offset in older.items())
+    behind_s = (now_ms - min(times, default=now_ms)) / 1000
+    if 2 * behind_s <= duration_s(settings.velocity_lag):
+        return settings
+    lag = f"{round(2 * behind_s) + 1} seconds"
+    _log.warning("event=state_kept_longer velocity_lag=%r backlog_s=%d", lag, behind_s)
+    return settings.model_copy(update={"velocity_lag": lag})
+
+
+def find_watermark(files: CheckpointFiles, inputs: Inputs, settings: Settings) -> int:
+    """The watermark of the checkpoint's state in milliseconds since 1970; 0 where the query need not know it.
+
+    It need not after a start with the same settings: what is behind the watermark is late for the query anyway. It
+    must where the lag is longer now, or this machine's clock is behind the one that the former query went by.
+
+    Raises:
+        CheckpointError: the file system refuses.
+    """
+    contents = read_contents(files)
+    batch, commit = contents.offsets.newest(), contents.commits.newest()
+    newest = max(batch.watermark_ms if batch else 0, read_watermark(commit) if commit else 0)
+    return newest if needs_watermark(newest, time.time() * 1000, inputs.rules.features, settings) else 0
