@@ -80,100 +80,78 @@ def test_old_records_are_read_on_request_only(outputs: Outputs) -> None:
         assert _seen(probe, 2).flagged == 2
 
 
-def test_a_repeated_decision_is_a_duplicate_and_has_no_latency(outputs: Outputs) -> None:
-    registry = Registry()
-    with Probe(outputs.stage.settings(), registry) as probe:
+class Counted:
+    """A probe's metrics."""
+
+    def __init__(self) -> None:
+        self.registry = Registry()
+
+    def __call__(self, name: str, **labels: str) -> float | None:
+        return self.registry.get_sample_value(f"fraud_filter_{name}", {**LABELS, **labels})
+
+
+def test_repeated_rejected_foreign_and_early_decisions_are_counted_apart(outputs: Outputs) -> None:
+    reasons = {
+        "empty-record": "empty-record",
+        "malformed-json": "malformed-json",
+        "missing-field: amount,country": "missing-field",
+        "missing-field: amount": "missing-field",
+        "wrong-type: amount": "wrong-type",
+        "spilled coffee": "other",
+    }
+    counted = Counted()
+    with Probe(outputs.stage.settings(), counted.registry) as probe:
         payments = outputs.pay(*large(3))
         outputs.flag(payments)
         outputs.flag(payments[:2], partition=1)
         outputs.reject([payments[2]])
         figures = _seen(probe, 6)
-    assert (figures.flagged, figures.rejected, figures.duplicates, figures.count) == (5, 1, 3, 3)
-    assert registry.get_sample_value("fraud_filter_duplicate_records_total", LABELS) == 3
-    assert registry.get_sample_value("fraud_filter_flagged_records_total", LABELS) == 5
-    assert registry.get_sample_value("fraud_filter_end_to_end_latency_seconds_count", LABELS) == 3
-
-
-def test_the_rules_that_flagged_records_name_are_counted_by_version(outputs: Outputs) -> None:
-    registry = Registry()
-    with Probe(outputs.stage.settings(), registry) as probe:
-        payments = outputs.pay(*large(4))
-        outputs.flag(payments[:2], ("large", "night"), version="0123456789ab")
-        outputs.flag(payments[2:3], ("large",))
-        outputs.flag(payments[3:], ("what is no name",), version="nor is this")
-        _seen(probe, 4)
-
-    def matches(rule: str, version: str) -> float | None:
-        name = "fraud_filter_rule_matches_total"
-        return registry.get_sample_value(name, {**LABELS, "rule": rule, "version": version})
-
-    assert matches("large", "0123456789ab") == matches("night", "0123456789ab") == 2
-    assert (matches("large", ""), matches("other", "other")) == (1, 1)
-
-
-def test_truncated_windows_and_scores_of_flagged_records_are_counted(outputs: Outputs) -> None:
-    registry = Registry()
-    with Probe(outputs.stage.settings(), registry) as probe:
-        payments = outputs.pay(*large(7))
-        model = {layout.HEADER_MODEL: "0123456789ab"}
-        cut = {layout.HEADER_TRUNCATED: "spent_1h,payments_1h"}
-        outputs.flag(payments[:2], changes={"score": 0.93}, headers=model | cut)
-        outputs.flag(payments[2:3], changes={"score": 1}, headers=model | {layout.HEADER_TRUNCATED: "payments_1h"})
-        for number, foreign in enumerate(("high", 10**400, float("nan")), start=3):
-            outputs.flag(payments[number : number + 1], changes={"score": foreign}, headers=model)
-        outputs.flag(payments[6:], changes={"score": 0.5}, headers={layout.HEADER_TRUNCATED: "no name, of a feature"})
-        _seen(probe, 7)
-
-    def truncated(feature: str) -> float | None:
-        labels = {**LABELS, "feature": feature}
-        return registry.get_sample_value("fraud_filter_truncated_windows_total", labels)
-
-    def scores(version: str, **more: str) -> float | None:
-        what = "bucket" if more else "count"
-        return registry.get_sample_value(f"fraud_filter_score_{what}", {**LABELS, "version": version, **more})
-
-    assert (truncated("payments_1h"), truncated("spent_1h"), truncated("other")) == (3, 2, 2)
-    assert [scores("0123456789ab", le=most) for most in ("0.9", "0.95", "0.99", "1.0")] == [0, 2, 2, 3]
-    assert (scores("0123456789ab"), scores("")) == (3, 1)
-
-
-def test_rejected_records_are_counted_by_reason(outputs: Outputs) -> None:
-    registry = Registry()
-    reasons = [
-        "empty-record",
-        "malformed-json",
-        "missing-field: amount,country",
-        "missing-field: amount",
-        "wrong-type: amount",
-        "spilled coffee",
-    ]
-    with Probe(outputs.stage.settings(), registry) as probe:
-        payments = outputs.pay(*[b"bad"] * len(reasons))
-        for placed, reason in zip(payments, reasons, strict=True):
+        assert (figures.flagged, figures.rejected, figures.duplicates, figures.count) == (5, 1, 3, 3)
+        for placed, reason in zip(outputs.pay(*[b"bad"] * len(reasons)), reasons, strict=True):
             outputs.reject([placed], reason)
-        figures = _seen(probe, len(reasons))
-    assert (figures.flagged, figures.rejected, figures.count) == (0, 6, 6)
-    counts = {
-        reason: registry.get_sample_value("fraud_filter_rejected_records_total", {**LABELS, "reason": reason})
-        for reason in ("empty-record", "malformed-json", "missing-field", "wrong-type", "other")
-    }
-    assert counts == {"empty-record": 1, "malformed-json": 1, "missing-field": 2, "wrong-type": 1, "other": 1}
-
-
-def test_records_without_headers_and_earlier_than_their_payment_are_counted_apart(outputs: Outputs) -> None:
-    registry = Registry()
-    with Probe(outputs.stage.settings(), registry) as probe:
-        early, right = outputs.pay(*large(2))
         outputs.foreign()
         outputs.foreign(rejected=True)
+        early, right = outputs.pay(*large(2))
         outputs.flag([early], timestamp_ms=early.timestamp_ms + 3_600_000)
         (last,) = outputs.flag([right])
-        figures = _seen(probe, 4)
-    assert (figures.flagged, figures.unreadable, figures.negative, figures.count) == (2, 2, 1, 1)
-    assert registry.get_sample_value("fraud_filter_unreadable_records_total", LABELS) == 2
-    assert registry.get_sample_value("fraud_filter_negative_latency_records_total", LABELS) == 1
-    last_output = registry.get_sample_value("fraud_filter_last_output_timestamp_seconds", LABELS)
-    assert last_output == pytest.approx(last.timestamp_ms / 1000, abs=0.5)
+        figures = _seen(probe, 16)
+    assert (figures.flagged, figures.rejected, figures.duplicates) == (7, 7, 3)
+    assert (figures.unreadable, figures.negative, figures.count) == (2, 1, 10)
+    found = Counter({reason: counted("rejected_records_total", reason=reason) for reason in reasons.values()})
+    assert found == Counter(reasons.values()) + Counter({"malformed-json": 1})  # what `reject` gives by default
+    assert (counted("duplicate_records_total"), counted("flagged_records_total")) == (3, 7)
+    assert counted("end_to_end_latency_seconds_count") == 10
+    assert (counted("unreadable_records_total"), counted("negative_latency_records_total")) == (2, 1)
+    assert counted("last_output_timestamp_seconds") == pytest.approx(last.timestamp_ms / 1000, abs=0.5)
+
+
+def test_what_flagged_records_tell_of_rules_windows_and_scores_is_counted(outputs: Outputs) -> None:
+    counted = Counted()
+    with Probe(outputs.stage.settings(), counted.registry) as probe:
+        payments = iter(outputs.pay(*large(11)))
+        outputs.flag([next(payments), next(payments)], ("large", "night"), version="0123456789ab")
+        outputs.flag([next(payments)], ("large",))
+        outputs.flag([next(payments)], ("what is no name",), version="nor is this")
+        model = {layout.HEADER_MODEL: "0123456789ab"}
+        cut = {layout.HEADER_TRUNCATED: "spent_1h,payments_1h"}
+        outputs.flag([next(payments), next(payments)], changes={"score": 0.93}, headers=model | cut)
+        outputs.flag([next(payments)], changes={"score": 1}, headers=model | {layout.HEADER_TRUNCATED: "payments_1h"})
+        for foreign in ("high", 10**400, float("nan")):
+            outputs.flag([next(payments)], changes={"score": foreign}, headers=model)
+        unknown = {layout.HEADER_TRUNCATED: "no name, of a feature"}
+        outputs.flag([next(payments)], changes={"score": 0.5}, headers=unknown)
+        _seen(probe, 11)
+    version = "0123456789ab"
+    by_rule = [("large", version), ("large", ""), ("night", version), ("other", "other")]
+    assert [counted("rule_matches_total", rule=rule, version=of) for rule, of in by_rule] == [2, 1, 2, 1]
+    by_feature = [counted("truncated_windows_total", feature=name) for name in ("payments_1h", "spent_1h", "other")]
+    assert by_feature == [3, 2, 2]
+    buckets = [counted("score_bucket", version=version, le=most) for most in ("0.9", "0.95", "0.99", "1.0")]
+    assert (buckets, counted("score_count", version=version), counted("score_count", version="")) == (
+        [0, 2, 2, 3],
+        3,
+        1,
+    )
 
 
 def test_reset_begins_a_new_window_and_still_knows_what_was_decided(outputs: Outputs) -> None:

@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 
 from fraud_filter.home import HOME
-from outputs import Outputs
-from running import GOOD, Stage, payment
+from running import GOOD
 
 #: Sets a terminal's title, clears it (ESC, and C1's own letter for it), turns the writing, forges a line.
 HOSTILE = "p\x1b]0;owned\x07\x9b2J\u202egnp\u2066\nnothing lost"
@@ -43,16 +42,6 @@ def test_rules_test_shows_ids_and_fields_as_text(tmp_path: Path) -> None:
     assert r"p\x1b]0;owned\x07\x9b2J\u202egnp\u2066\nnothing lost" in re.sub(r"[^\S\n]*│?\n│[ │]*", "", shown)
     assert r"missing-field: card\x1b]0;owned\x07" in re.sub(r"\s*│\n(│\s*)+", " ", shown)
     assert not ACTING.search(call([*words, "--json"]))
-
-
-def test_an_audit_shows_headers_as_text(outputs: Outputs) -> None:
-    (paid,) = outputs.pay(payment(HOSTILE, 10))
-    outputs.reject([paid], HOSTILE)
-    stage: Stage = outputs.stage
-    shown = call([*_CODE, "audit", "--settle", "0"], stage.environment())
-    assert not ACTING.search(shown), repr(shown)
-    assert r"rejected (p\x1b]0;owned\x07\x9b2J" in " ".join(shown.split())
-    assert not re.search("^nothing lost", shown, re.MULTILINE)
 
 
 def test_spark_s_log_shows_messages_and_exceptions_as_text() -> None:

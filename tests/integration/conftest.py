@@ -15,7 +15,7 @@ from fraud_filter.errors import UsageError
 
 #: Of its own: the other tests' stack stays as it is. `.ci/run` knows the name.
 _SECURE_PROJECT = "fraud-filter-test-secure"
-#: Those that every mode runs; the stack with a standby has the rules of `.env.example`, with velocity.
+#: Those that every mode runs; with a standby the stack has the rules of `.env.example`, with velocity.
 _RULES = "app/rules.yml"
 #: Bringing it up may have to build every image.
 _COLD_S = 1200
@@ -30,10 +30,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _stack_number(item: pytest.Item) -> int:
-    """Those with a stack of their own come first: a shared one stays up once it is needed, and takes processor time."""
+    """Those with a stack of their own come first: a shared one stays up once it is needed, and takes processor time.
+
+    The shared one is plain at first, and then gets a standby.
+    """
     chosen = item.callspec.params.values() if hasattr(item, "callspec") else ()
     wanted = (*getattr(item, "fixturenames", ()), *chosen)
-    return 2 if "secured" in wanted else 1 if "stack" in wanted else 0
+    stages = ("stack", "pair", "secured")
+    return max((number for number, name in enumerate(stages, 1) if name in wanted), default=0)
 
 
 @pytest.fixture(scope="session", autouse=True)
