@@ -80,3 +80,10 @@ def test_links_lead_somewhere(page: Path) -> None:
         target = page.parent / path if path else page
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_of_the_code_that_a_page_names_exist(page: Path) -> None:
+    named = re.findall(r"`([\w.-]+/[\w./-]+\.(?:py|yml|toml|properties|ddl))`", page.read_text(encoding="utf-8"))
+    roots = (HOME, HOME / "app", HOME / "app/fraud_filter", HOME / "app/lab")
+    assert [name for name in named if not any((root / name).exists() for root in roots)] == []
