@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fraud_filter.config import ModeName, Settings, SinkName, SourceName, duration_s
+from fraud_filter.config import ModeName, Settings, SinkName, SourceKind, duration_s
 
 Options = Callable[[Settings], dict[str, str]]
 
@@ -105,7 +105,7 @@ class Mode:
     holds_tasks: bool
     sends_progress: bool
     engine_guarantee: str
-    sources: frozenset[SourceName]
+    sources: frozenset[SourceKind]
     sinks: frozenset[SinkName]
     interval: Interval
     resume: Resume

@@ -30,7 +30,8 @@ SOCKET_MODES = [name for name, mode in MODES.items() if "socket" in mode.sources
 def _run(directory: Path, mode: str, sink: str) -> Child:
     argv = [
         sys.executable, "-m", "fraud_filter", "run", "--mode", mode, "--source", "rate", "--sink", sink,
-        "--rate-rows-per-second", "20", "--spark-master", "local[4]", "--continuous-interval", "1 second",
+        "--source-options", '{"rowsPerSecond": "20"}', "--spark-master", "local[4]",
+        "--continuous-interval", "1 second",
         "--checkpoint", str(directory / "checkpoint"), "--metrics-port", "0",
         "--stop-timeout-s", "15",  # what hangs at the stop is in the log before the test gives up
     ]  # fmt: skip
@@ -57,7 +58,8 @@ def test_the_console_shows_flagged_payments_of_the_rate_source(tmp_path: Path, m
 def test_the_memory_sink_fills_a_table(spark: Any, tmp_path: Path, mode: str) -> None:
     """It can be read only where the query runs."""
     # One long task of continuous mode leaves a slot of the session for the look at the table.
-    rate = {"source": "rate", "rate_rows_per_second": 20, "rate_partitions": 1, "continuous_interval": "1 second"}
+    options = {"rowsPerSecond": "20", "numPartitions": "1"}
+    rate = {"source": "rate", "source_options": options, "continuous_interval": "1 second"}
     settings = load({"mode": mode, "sink": "memory", "checkpoint": str(tmp_path / "checkpoint"), **rate})
     query = start_query(spark, check_inputs(settings), settings, "")
     try:
@@ -100,7 +102,9 @@ def tcp_server() -> Iterator[str]:
 
 @pytest.mark.parametrize("mode", SOCKET_MODES)
 def test_lines_of_a_socket_are_decided(spark: Any, tmp_path: Path, tcp_server: str, mode: str) -> None:
-    here = {"source": "socket", "socket_server": tcp_server, "continuous_interval": "1 second"}
+    host, _, port = tcp_server.rpartition(":")
+    options = {"host": host, "port": port}
+    here = {"source": "socket", "source_options": options, "continuous_interval": "1 second"}
     settings = load({"mode": mode, "sink": "memory", "checkpoint": str(tmp_path / "checkpoint"), **here})
     query = start_query(spark, check_inputs(settings), settings, "")
     try:
@@ -116,7 +120,7 @@ def test_lines_of_a_socket_are_decided(spark: Any, tmp_path: Path, tcp_server: s
 
 def _format(directory: Path, mode: str, name: str, options: dict[str, Any], sink: str = "memory") -> dict[str, Any]:
     intervals = {"continuous_interval": "1 second", "real_time_duration": "5 seconds"}
-    given = {"source": "format", "source_format": name, "source_options": {k: str(v) for k, v in options.items()}}
+    given = {"source": name, "source_options": {k: str(v) for k, v in options.items()}}
     return {"mode": mode, "sink": sink, "checkpoint": str(directory / "checkpoint"), **intervals, **given}
 
 
@@ -145,12 +149,12 @@ def test_files_of_any_format_are_decided_in_micro_batch_mode(spark: Any, tmp_pat
         (
             "continuous",
             "text",
-            r"source_format .*'text' does not work in continuous mode; it works in micro-batch mode",
+            r"source .*'text' does not work in continuous mode; it works in micro-batch mode",
         ),
-        ("real-time", "text", r"source_format .*'text' does not work in real-time mode; it works in micro-batch mode"),
+        ("real-time", "text", r"source .*'text' does not work in real-time mode; it works in micro-batch mode"),
         ("continuous", "rate-micro-batch", "rate-micro-batch does not support continuous processing"),
         ("real-time", "rate-micro-batch", "input stream .*RatePerMicroBatch.* is not supported in Real-time Mode"),
-        ("micro-batch", "no-such", r"source_format .*'no-such' can't be read: .*check its name and source_options"),
+        ("micro-batch", "no-such", r"source .*'no-such' can't be read: .*check its name and source_options"),
     ],
 )
 def test_a_format_that_a_mode_can_not_run_is_refused_in_words(

@@ -100,7 +100,7 @@ def test_a_broker_that_is_away_for_a_while(stage: Stage, topics: TopicMaker, bro
 @pytest.fixture
 def waiting(stage: Stage) -> Iterator[Child]:
     """A filter whose Java process was killed, in the back-off before its restart."""
-    with stage.run(restart_backoff_s="60", restart_backoff_max_s="60") as program:
+    with stage.run(restart_backoff_s="60") as program:
         wait_until(lambda: bool(events(program, "started")), "the query runs", program)
         java_of(program).kill()
         wait_until(lambda: bool(events(program, "restarting")), "the back-off", program)

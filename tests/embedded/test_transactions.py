@@ -148,7 +148,7 @@ def write_three(stage: Stage) -> tuple[Ledgers, Ledgers]:
 def test_what_was_read_before_its_transaction_ended_is_waited_for_and_no_loss(stage: Stage) -> None:
     """The checkpoint of a filter that read uncommitted records, as all did before the setting."""
     (port,) = free_ports(1)
-    quick = {"metrics_port": str(port), "restart_backoff_s": "0.2", "restart_backoff_max_s": "0.5"}
+    quick = {"metrics_port": str(port), "restart_backoff_s": "0.2"}
     producer = Ledgers(stage, "long")
     producer.begin("open")
     with stage.run(mode="micro-batch", kafka_isolation_level="read_uncommitted", **quick) as program:

@@ -49,12 +49,20 @@ _FILE = click.Path(path_type=Path)
 @click.option("--replay", type=_FILE, metavar="FILE", help="send this CSV, JSON lines or Parquet file")
 @click.option("--select", metavar="SQL|FILE", help="replay: DuckDB SELECT FROM file; or paysim, sparkov")
 @click.option("--speed", type=float, metavar="X", help="replay: multiple of the recorded pace  [1]")
+@click.option("--metrics-port", type=click.IntRange(0, 65535), default=0, help="port of /metrics; 0 serves none  [0]")
 @click.option("--report", type=_FILE, metavar="FILE", help="also write the report as JSON")
 @settings_options(
     *("kafka_bootstrap_servers", "input_topic", "payment_schema", "record_format", "rules", "kafka_timeout_s"),
-    *("metrics_host", "generator_port"),
+    "metrics_host",
 )
-def command(settings: Settings, count: int | None, seconds: float | None, report: Path | None, **arguments: Any) -> int:
+def command(
+    settings: Settings,
+    count: int | None,
+    seconds: float | None,
+    metrics_port: int,
+    report: Path | None,
+    **arguments: Any,
+) -> int:
     """Write records to Kafka at a set rate, made up or replayed from a file.
 
     It goes on until --count, --seconds or the end of the file, or until it is stopped (Ctrl-C, SIGTERM), and
@@ -71,7 +79,7 @@ def command(settings: Settings, count: int | None, seconds: float | None, report
         offset_s = _or(arguments["clock_offset"], 0.0)
         sender = Sender(settings, source, count=count, seconds=seconds, clock_offset_s=offset_s)
         click.echo(f"writing to {settings.input_topic} at {settings.kafka_bootstrap_servers}", err=True)
-        with _served(settings, sender):
+        with _served(settings.metrics_host, metrics_port, sender):
             result = sender.run(stop)
         click.echo(result.text())
         if report is not None:
@@ -80,17 +88,17 @@ def command(settings: Settings, count: int | None, seconds: float | None, report
 
 
 @contextmanager
-def _served(settings: Settings, sender: Sender) -> Iterator[None]:
+def _served(host: str, port: int, sender: Sender) -> Iterator[None]:
     """Serves /metrics meanwhile, where a port is set."""
     from fraud_filter.generator.report import GeneratorMetrics
     from fraud_filter.metrics.server import MetricsServer, Registry
 
-    if not settings.generator_port:
+    if not port:
         yield
         return
     registry = Registry()
     GeneratorMetrics(registry, sender)
-    server = MetricsServer(registry, settings.metrics_host, settings.generator_port, "generator_port")
+    server = MetricsServer(registry, host, port, "metrics_port")
     try:
         yield
     finally:

@@ -62,7 +62,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the verb; says which extra it lacks."""
+        """Runs the verb; says which extra it lacks, or what stands for an option of a setting that is gone."""
         try:
             return super().invoke(ctx)
         except ModuleNotFoundError as error:
@@ -72,6 +72,13 @@ class LazyGroup(click.Group):
             if lacking is None:
                 raise
             raise lacking from None
+        except click.NoSuchOption as error:
+            from fraud_filter.config import GONE
+
+            remedy = GONE.get(error.option_name.lstrip("-").replace("-", "_"))
+            if remedy is None:
+                raise
+            raise UsageError(f"{error.option_name} is no option any more: {remedy}") from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The verbs under their headings."""

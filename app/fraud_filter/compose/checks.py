@@ -15,7 +15,7 @@ from fraud_filter.rules.ruleset import RuleSet, load_rules
 from fraud_filter.schema import load_schema
 
 #: Settings that the stack's containers have values of their own for (docker-compose.yml).
-INSIDE = ("FRAUD_METRICS_HOST", "FRAUD_UI_PORT", "FRAUD_GENERATOR_PORT")
+INSIDE = ("FRAUD_METRICS_HOST", "FRAUD_UI_PORT")
 
 _LOCAL = "127.0.0.1"
 _SUFFIX = "_PORT"

@@ -1,16 +1,18 @@
 """The settings: what there is, what each may be, and where they are read from."""
 
-from fraud_filter.config.kinds import ModeName, SinkName, SourceName, duration_s
+from fraud_filter.config.kinds import ModeName, SinkName, SourceKind, duration_s
 from fraud_filter.config.naming import env_name, named, option_name, refused
 from fraud_filter.config.reading import check_env_file, default_env_file, load
+from fraud_filter.config.setting_names import GONE
 from fraud_filter.config.settings import ENV_PREFIX, Settings
 
 __all__ = [
     "ENV_PREFIX",
+    "GONE",
     "ModeName",
     "Settings",
     "SinkName",
-    "SourceName",
+    "SourceKind",
     "check_env_file",
     "default_env_file",
     "duration_s",

@@ -16,7 +16,7 @@ from fraud_filter.config.allowed_options import refuse_kafka, refuse_spark
 from fraud_filter.home import HOME
 
 ModeName = Literal["micro-batch", "async-progress", "continuous", "real-time"]
-SourceName = Literal["kafka", "rate", "socket", "format"]
+SourceKind = Literal["kafka", "rate", "socket", "format"]
 SinkName = Literal["kafka", "console", "memory"]
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -44,12 +44,6 @@ def _servers(servers: str) -> str:
 def _is_server(server: str) -> bool:
     found = _SERVER.fullmatch(server)
     return found is not None and 0 < int(found[1]) <= 65_535
-
-
-def _server(server: str) -> str:
-    if not _is_server(server):
-        raise ValueError("expected host:port, such as 127.0.0.1:9999")
-    return server
 
 
 def _duration(text: str) -> str:
@@ -93,7 +87,6 @@ Options = Annotated[dict[str, str], NoDecode, BeforeValidator(_options)]
 KafkaSourceOptions = Annotated[Options, AfterValidator(partial(refuse_kafka, sink=False))]
 KafkaSinkOptions = Annotated[Options, AfterValidator(partial(refuse_kafka, sink=True))]
 SparkConf = Annotated[Options, AfterValidator(refuse_spark)]
-Server = Annotated[str, AfterValidator(_server)]
 Servers = Annotated[str, AfterValidator(_servers)]
 #: A file of the user's, or by its name in the checkout one that ships.
 ShippedFile = Annotated[Path, AfterValidator(_shipped)]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from fraud_filter.config import env_trust, setting_names
+from fraud_filter.config import setting_names
 from fraud_filter.config.naming import env_name, named, refused
 from fraud_filter.config.settings import ENV_PREFIX, Settings
 from fraud_filter.errors import UsageError
@@ -24,13 +25,25 @@ def default_env_file() -> Path:
 
 
 def check_env_file(file: Path) -> None:
-    """Checks that a file of settings may be believed; says what could run code in one that the user did not name.
+    """Refuses a file of settings that others could have written: options in it can make this program run their code.
 
     Raises:
-        UsageError: it may not.
+        UsageError: it belongs to another user, or others can write it.
     """
-    is_unnamed = _ENV_FILE not in os.environ and file.resolve() == Path(_DEFAULT).resolve()
-    env_trust.check(file, named=not is_unnamed, home=HOME)
+    try:
+        found = file.stat()
+    except OSError:
+        return  # reading it says why
+    if not stat.S_ISREG(found.st_mode):
+        return
+    if found.st_uid not in (os.geteuid(), 0, HOME.stat().st_uid):
+        raise UsageError(
+            f"{file} belongs to another user (id {found.st_uid}): copy what is right in it to a file of yours"
+        )
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise UsageError(
+            f"{file} can be written by others, and could make this program run their code: chmod go-w {file}"
+        )
 
 
 def load(overrides: dict[str, Any] | None = None, env_file: Path | None = None) -> Settings:
@@ -38,7 +51,7 @@ def load(overrides: dict[str, Any] | None = None, env_file: Path | None = None) 
 
     Raises:
         UsageError: a value is not accepted; the message names each setting, its value and what to give instead. Or a
-            name is that of no setting (`setting_names`), or the file is not to be believed (`env_trust`).
+            name is that of no setting (`setting_names`), or others could have written the file.
     """
     file = env_file or default_env_file()
     check_env_file(file)

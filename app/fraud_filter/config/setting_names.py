@@ -15,6 +15,17 @@ from fraud_filter.text.terminal import printable
 #: Names that others give: Compose files to a container's limits, Kubernetes to the addresses of a service (its
 #: documentation, "Service", Discovering services); both begin with the service's name. And what tests are told.
 _OTHERS = re.compile(r"FRAUD_(FILTER|TEST)_.*|.*_SERVICE_(HOST|PORT)(_.*)?|.*_PORT_\d+_(TCP|UDP|SCTP)(_.*)?")
+#: Settings of former versions, and what to do instead.
+GONE = {
+    "rate_rows_per_second": 'give rowsPerSecond in source_options: {"rowsPerSecond": "100"}',
+    "rate_partitions": 'give numPartitions in source_options: {"numPartitions": "2"}',
+    "socket_server": 'give host and port in source_options: {"host": "127.0.0.1", "port": "9999"}',
+    "source_format": "give the format's name as source",
+    "restart_backoff_max_s": "the longest wait is 30 seconds, or restart_backoff_s where that is longer",
+    "restart_reset_s": "a run of 120 seconds counts as progress",
+    "monitoring": "metrics and the watchdog are always on",
+    "generator_port": "give the port to `fraud-filter generate --metrics-port`",
+}
 #: Most characters of a wrong line that a message repeats.
 _LONGEST = 40
 
@@ -84,6 +95,8 @@ def _is_one_letter_off(name: str, other: str) -> bool:
 
 
 def _refusal(name: str, place: str, known: set[str], prefix: str) -> str:
+    if remedy := GONE.get(name.lower().removeprefix(prefix.lower())):
+        return f"{name} in {place} is no setting any more: {remedy}"
     near = next((other for other in sorted(known) if _is_one_letter_off(name.upper(), other)), None)
     meant = f" (did you mean {near!r}?)" if near else did_you_mean(name.upper(), known, prefix)
     return f"{name} in {place} is no setting{meant}; change it or take it away (`fraud-filter run --help` lists them)"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr
@@ -22,11 +22,10 @@ from fraud_filter.config.kinds import (
     KafkaSourceOptions,
     ModeName,
     Options,
-    Server,
     Servers,
     ShippedFile,
     SinkName,
-    SourceName,
+    SourceKind,
     SparkConf,
     Topic,
 )
@@ -42,7 +41,7 @@ GROUPS = {
     "kafka_bootstrap_servers": "Kafka",
     "spark_master": "Spark",
     "micro_batch_interval": "Knobs of the modes",
-    "rate_rows_per_second": "The other sources",
+    "source_options": "The other sources",
     "stop_timeout_s": "Running",
 }
 
@@ -77,10 +76,11 @@ class Settings(BaseSettings):
     features_unsupported: Literal["refuse", "skip"] = Field(
         "refuse", description="where the mode can't compute features: refuse to start, or skip the rules that use them"
     )
-    source: SourceName = Field(
+    source: str = Field(
         "kafka",
-        description="where records come from; rate makes them inside Spark, socket reads lines of a TCP server, format "
-        "is any other of Spark's",
+        min_length=1,
+        description="where records come from: kafka; rate makes them inside Spark; socket reads lines of a TCP server; "
+        "any other word is a format on Spark's class path, such as text or a class name",
     )
     sink: SinkName = Field("kafka", description="where decisions go")
     checkpoint: str = Field(
@@ -187,17 +187,10 @@ class Settings(BaseSettings):
         default_factory=dict, description='further sink options, as JSON: {"kafka.compression.type": "lz4"}'
     )
 
-    rate_rows_per_second: int = Field(100, ge=1, description="rate source: rows per second")
-    rate_partitions: int = Field(2, ge=1, description="rate source: partitions")
-    socket_server: Server = Field(
-        "127.0.0.1:9999", description="socket source: the TCP server, as host:port, that Spark's driver connects to"
-    )
-
-    source_format: str = Field(
-        "", description="format source: name of the format, on Spark's class path, such as text or a class name"
-    )
     source_options: Options = Field(
-        default_factory=dict, description='format source: its options, as JSON: {"path": "/data/in"}'
+        default_factory=dict,
+        description='options of a source that is not kafka, as JSON: {"path": "/data/in"} of files, '
+        '{"host": "127.0.0.1", "port": "9999"} of socket, {"rowsPerSecond": "100", "numPartitions": "2"} of rate',
     )
 
     stop_timeout_s: float = Field(30, gt=0, le=86_400, description="seconds a clean stop may take")
@@ -211,11 +204,7 @@ class Settings(BaseSettings):
         10, ge=0, description="restarts in a row without progress before the program gives up with exit code 4"
     )
     restart_backoff_s: float = Field(
-        1, gt=0, le=86_400, description="seconds before the first restart; they double each time"
-    )
-    restart_backoff_max_s: float = Field(30, gt=0, le=86_400, description="maximum seconds before a restart")
-    restart_reset_s: float = Field(
-        120, gt=0, le=86_400, description="a query run of this many seconds counts as progress"
+        1, gt=0, le=86_400, description="seconds before the first restart; they double each time, up to 30"
     )
     stall_timeout_s: float = Field(
         60,
@@ -239,12 +228,8 @@ class Settings(BaseSettings):
         description="milliseconds that 99 of 100 decisions may take at most, for the probe, alerts and dashboards; "
         "0: the mode's own",
     )
-    monitoring: bool = Field(
-        True, description="serve metrics and restart a query that stalls; false is for measuring what that costs"
-    )
     metrics_host: str = Field("127.0.0.1", description="address the /metrics endpoints listen on")
     metrics_port: int = Field(9400, ge=0, le=65535, description="port of the filter's /metrics; 0 takes a free one")
-    generator_port: int = Field(0, ge=0, le=65535, description="port of the generator's /metrics; 0 serves none")
     probe_port: int = Field(9401, ge=0, le=65535, description="port of the probe's /metrics; 0 takes a free one")
 
     def shown(self) -> dict[str, Any]:
@@ -262,6 +247,11 @@ class Settings(BaseSettings):
         return f"Settings({self.shown()})"
 
     __str__ = __repr__
+
+    @property
+    def source_kind(self) -> SourceKind:
+        """What `source` is to the modes; "format" is any that Spark has by its name."""
+        return cast(SourceKind, self.source) if self.source in get_args(SourceKind) else "format"
 
     @property
     def checkpoint_is_local(self) -> bool:

@@ -13,11 +13,15 @@ from fraud_filter.monitor import watchdog
 LOOP = 3
 
 
+#: Seconds of a run that count as progress, though it committed nothing.
+RESET_S = 120.0
+
+
 class Streak:
     """Counts them. A run makes progress when it commits something new, or runs, or waits as a standby, for `reset_s`
     seconds."""
 
-    def __init__(self, reset_s: float) -> None:
+    def __init__(self, reset_s: float = RESET_S) -> None:
         self._reset_s = reset_s
         self._count = 0
         self._before: Offsets = {}

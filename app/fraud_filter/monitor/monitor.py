@@ -71,8 +71,6 @@ class _Watch:
 class Monitor:
     """Serves /metrics, /readyz and /healthz on `settings.metrics_port`, and keeps them fresh by a thread of its own.
 
-    With `settings.monitoring` off it does nothing.
-
     Raises:
         UsageError: the port can't be used.
     """
@@ -88,14 +86,10 @@ class Monitor:
         CertificateMetrics(registry, settings)
         DiskMetrics(registry, settings.checkpoint_directory)
         #: Query runs that failed one after the other.
-        self.streak = Streak(settings.restart_reset_s)
+        self.streak = Streak()
         self._condition = Condition(settings.mode, settings.query_name, looked_at=time.monotonic())
         pages = {"/readyz": self._tell_ready, "/healthz": self._tell_alive}
-        self._server = (
-            MetricsServer(registry, settings.metrics_host, settings.metrics_port, "metrics_port", pages)
-            if settings.monitoring
-            else None
-        )
+        self._server = MetricsServer(registry, settings.metrics_host, settings.metrics_port, "metrics_port", pages)
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._newest: Progress | None = None
@@ -113,13 +107,12 @@ class Monitor:
         #: How many partitions the input topic had at the last look; 0 before the first.
         self.partitions = 0
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
-        if settings.monitoring:
-            self._thread.start()
+        self._thread.start()
 
     @property
     def port(self) -> int:
-        """The port that /metrics is served on; 0 where it is not."""
-        return self._server.port if self._server else 0
+        """The port that /metrics is served on."""
+        return self._server.port
 
     @property
     def committed(self) -> Offsets:
@@ -167,9 +160,6 @@ class Monitor:
         self.has_started = True
         self.streak.start()
         settings, mode = self._settings, inputs.mode
-        if not settings.monitoring:
-            self.set_state("running")
-            return
         watchdog = Watchdog(
             partitions=inputs.partitions,
             state_partitions=inputs.state_partitions,
@@ -206,9 +196,8 @@ class Monitor:
         """Ends the watch and frees the port."""
         self._stop.set()
         self.unwatch()
-        if self._server:
-            self._thread.join(_LOOK_S * 5)
-            self._server.stop()
+        self._thread.join(_LOOK_S * 5)
+        self._server.stop()
 
     def _reader(self, query: StreamingQuery, mode: Mode, place: StartPosition) -> ProgressReader:
         topic = self._settings.input_topic

@@ -14,7 +14,7 @@ from fraud_filter.rules.version import ruling_of
 
 #: Those of one process, of the first start alone, or told by their content.
 _OWN = (
-    "metrics_host", "metrics_port", "generator_port", "probe_port", "ui_port", "starting_offsets",
+    "metrics_host", "metrics_port", "probe_port", "ui_port", "starting_offsets",
     "latency_objective_ms", "standby_warm_up_s", "rules", "payment_schema",
 )  # fmt: skip
 

@@ -79,8 +79,6 @@ def check_inputs(settings: Settings) -> Inputs:
     """
     mode = MODES[settings.mode]
     _check_pair(settings, mode)
-    if settings.source == "format" and not settings.source_format:
-        raise refused("source", "format", "stands without source_format", "give the format's name, such as text")
     if settings.record_format != "json" and settings.source != "kafka":
         raise refused("record_format", settings.record_format, "is for Kafka's records", "set source to kafka")
     _check_interval(settings, mode)
@@ -90,10 +88,22 @@ def check_inputs(settings: Settings) -> Inputs:
         raise refused("payment_schema", settings.payment_schema, "needs at least one NOT NULL field")
     _check_checkpoint(settings)
     _check_port(settings)
-    partitions = {"rate": settings.rate_partitions, "socket": 1}.get(settings.source, 0)
+    partitions = {"rate": rate_partitions(settings), "socket": 1}.get(settings.source, 0)
     if "kafka" in (settings.source, settings.sink):
         partitions = count_partitions(settings, first=True) or partitions
     return Inputs(mode, schema, rules, partitions, state_partitions(rules, settings), model)
+
+
+def rate_partitions(settings: Settings) -> int:
+    """The partitions of the source `rate`: Spark's option numPartitions, 2 where it is not given.
+
+    Raises:
+        UsageError: that is no number from 1.
+    """
+    given = {name.lower(): text for name, text in settings.source_options.items()}.get("numpartitions", "2")
+    if settings.source == "rate" and not (given.isdecimal() and int(given)):
+        raise refused("source_options", given, "is no number of partitions", "give numPartitions a number from 1")
+    return int(given) if given.isdecimal() else 0
 
 
 def check_slots(spark: SparkSession, inputs: Inputs, settings: Settings) -> int:
@@ -137,7 +147,7 @@ def check_plan(decisions: DataFrame, mode: Mode) -> None:
             name = str(node.dataSource().className())
             able = [other.name for other in MODES.values() if other.operators is None and "format" in other.sources]
             reason = f"does not work in {mode.name} mode"
-            raise refused("source_format", name, reason, f"it works in {', '.join(able)} mode")
+            raise refused("source", name, reason, f"it works in {', '.join(able)} mode")
         if kind not in mode.operators | _SOURCES:
             raise UsageError(
                 f"the query contains {_ADVICE.get(kind, f'the operator {kind}')}, which {mode.name} mode can't run: "
@@ -183,7 +193,7 @@ def state_partitions(rules: RuleSet, settings: Settings) -> int:
 
 def _check_pair(settings: Settings, mode: Mode) -> None:
     for kind, chosen, supported in (
-        ("source", settings.source, mode.sources),
+        ("source", settings.source_kind, mode.sources),
         ("sink", settings.sink, mode.sinks),
     ):
         if chosen not in supported:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from fraud_filter.config import Settings, refused
 from fraud_filter.kafka.client import spark_kafka_options
 from fraud_filter.modes import Mode
+from fraud_filter.query.preflight import rate_partitions
 from fraud_filter.schema import PaymentSchema
 from fraud_filter.text.ddl import Kind
 
@@ -33,7 +34,7 @@ def read(spark: SparkSession, mode: Mode, schema: PaymentSchema, settings: Setti
         return _rate(spark, schema, settings)
     if settings.source == "socket":
         return _socket(spark, settings)
-    if settings.source == "format":
+    if settings.source_kind == "format":
         return _format(spark, schema, settings)
     return _kafka(spark, mode, settings)
 
@@ -75,13 +76,9 @@ def _named(records: DataFrame) -> DataFrame:
 
 def _rate(spark: SparkSession, schema: PaymentSchema, settings: Settings) -> DataFrame:
     """Payments derived from a counter, so the filter can be tried without Kafka."""
-    partitions = settings.rate_partitions
-    rows = (
-        spark.readStream.format("rate")
-        .option("rowsPerSecond", settings.rate_rows_per_second)
-        .option("numPartitions", partitions)
-        .load()
-    )
+    partitions = rate_partitions(settings)
+    given = {"rowsPerSecond": "100", **settings.source_options, "numPartitions": str(partitions)}
+    rows = spark.readStream.format("rate").options(**given).load()
     payment = F.to_json(F.struct(*(made_up(field.name, field.kind).alias(field.name) for field in schema.fields)))
     return rows.select(
         F.col("value").cast("string").cast("binary").alias("_key"),
@@ -95,14 +92,9 @@ def _rate(spark: SparkSession, schema: PaymentSchema, settings: Settings) -> Dat
 
 def _socket(spark: SparkSession, settings: Settings) -> DataFrame:
     """A record for each line. They have no key, and no offset that would be the same after a restart."""
-    host, _, port = settings.socket_server.rpartition(":")
-    lines = (
-        spark.readStream.format("socket")
-        .options(host=host, port=port, includeTimestamp="true")
-        # Continuous mode only. Spark's driver reads the one connection, whatever their number.
-        .option("numPartitions", 1)
-        .load()
-    )
+    given = {"host": "127.0.0.1", "port": "9999", **settings.source_options, "includeTimestamp": "true"}
+    # Continuous mode only. Spark's driver reads the one connection, whatever their number.
+    lines = spark.readStream.format("socket").options(**given, numPartitions="1").load()
     return lines.select(
         F.lit(None).cast("binary").alias("_key"),
         F.col("value").cast("binary").alias("_value"),
@@ -122,7 +114,7 @@ def _format(spark: SparkSession, schema: PaymentSchema, settings: Settings) -> D
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
-    name = settings.source_format
+    name = settings.source
     reader = spark.readStream.format(name).options(**settings.source_options)
     try:
         rows = (reader.schema(schema.ddl) if name in _FILES else reader).load()
@@ -131,7 +123,7 @@ def _format(spark: SparkSession, schema: PaymentSchema, settings: Settings) -> D
         said = str(error if java is None else java.getMessage())
         reason = next((line for line in said.splitlines() if line.strip()), type(error).__name__)
         advice = "check its name and source_options; spark.jars.packages in spark_conf brings its jars"
-        raise refused("source_format", name, f"can't be read: {reason.strip()}", advice) from None
+        raise refused("source", name, f"can't be read: {reason.strip()}", advice) from None
     types = {} if name in _FILES else dict(rows.dtypes)
     value = F.col("value") if types.get("value") in ("string", "binary") else F.to_json(F.struct("*"))
     there = {column: F.lit(other).cast(kind) for column, (kind, other) in _PLACE.items()}

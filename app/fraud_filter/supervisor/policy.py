@@ -17,6 +17,8 @@ from fraud_filter.supervisor.failures import GaveUpError, RestartableError
 _log = logging.getLogger(__name__)
 #: Share of the first back-off by which each is lengthened at random: filters that failed together return apart.
 _JITTER = 0.5
+#: Seconds of the longest back-off, where the first one is not longer.
+_LONGEST_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Policy:
             retry=retry_if_exception_type(RestartableError),
             wait=wait_exponential_jitter(
                 multiplier=settings.restart_backoff_s,
-                max=settings.restart_backoff_max_s,
+                max=max(_LONGEST_S, settings.restart_backoff_s),
                 jitter=settings.restart_backoff_s * _JITTER,
             ),
             stop=stop_after_attempt(settings.max_restarts + 1) | stop_when_event_set(stop),

@@ -33,7 +33,7 @@ def command(
 ) -> int:
     """Run MODE as it is and with each CHANGE in turn, round by round: latency, processor time, audit, and the ratios.
 
-    A CHANGE is SETTING=VALUE, several joined by `;`, such as linger_ms=5 or monitoring=false; also partitions=8 for the
+    A CHANGE is SETTING=VALUE, several joined by `;`, such as linger_ms=5; also partitions=8 for the
     input topic, rule_count=200 and blocked_ids=1000000 for the rules, checkpoint=DIR for where Spark's checkpoints lie.
     Runs an embedded Kafka and Spark; nothing is left running. Exit code 1: something was lost or unexpected, or a start
     failed.

@@ -94,7 +94,6 @@ def on_this_machine(settings: Settings, address: str, *, slots: int) -> Settings
             "spark_master": f"local[{slots}]",
             "metrics_port": 0,
             "probe_port": 0,
-            "generator_port": 0,
         }
     )
 

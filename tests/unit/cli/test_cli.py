@@ -68,12 +68,14 @@ def test_config_prints_what_is_in_force_and_masks_secrets(tmp_path: Path) -> Non
         (["run", "--mode", "real-time", "--source", "rate"], "'rate' does not work in real-time mode"),
         (["run", "--mode", "real-time", "--source", "socket"], "'socket' works in micro-batch, continuous"),
         (["run", "--mode", "async-progress", "--source", "socket"], "'socket' works in micro-batch, continuous"),
-        (["run", "--socket-server", "nowhere"], "setting socket_server"),
+        (
+            ["run", "--socket-server", "nowhere"],
+            "--socket-server is no option any more: give host and port",
+        ),
         (
             ["run", "--mode", "async-progress", "--source", "format"],
             "'format' works in micro-batch, continuous, real-time",
         ),
-        (["run", "--source", "format"], "stands without source_format"),
         (
             ["run", "--mode", "continuous", "--source", "rate", "--record-format", "json-registry"],
             "'json-registry' is for Kafka's records",
@@ -114,8 +116,8 @@ def _help_of(verb: str, option: str) -> str:
         ),
         ("--kafka-bootstrap-servers", "[env var: KAFKA_BOOTSTRAP_SERVERS; default: 127.0.0.1:9092]"),
         ("--kafka-ssl-ca", "[env var: FRAUD_KAFKA_SSL_CA; default: none]"),
-        ("--monitoring", "--monitoring [true|false]"),
-        ("--monitoring", "default: true]"),
+        ("--fail-on-data-loss", "--fail-on-data-loss [true|false]"),
+        ("--fail-on-data-loss", "default: true]"),
         ("--linger-ms", "--linger-ms INTEGER"),
     ],
 )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from fraud_filter.compose import env_file
+from fraud_filter.compose.stack import Stack
 from fraud_filter.errors import UsageError
+from fraud_filter.home import HOME
 
 
 @pytest.fixture
@@ -58,3 +62,41 @@ def test_a_missing_value_is_named(made: Path, line: str) -> None:
 def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="can't be read"):
         env_file.read(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["{directory}/evil.yml", "docker-compose.yml:{directory}/evil.yml", "../{up}evil.yml"])
+def test_compose_files_out_of_the_checkout_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "evil.yml").touch()
+    name = name.format(directory=tmp_path, up=os.path.relpath(tmp_path, HOME.parent) + "/")
+    with pytest.raises(UsageError, match=r"COMPOSE_FILE: .*evil\.yml is not in /"):
+        env_file.compose_files({"COMPOSE_FILE": name})
+
+
+def test_the_file_does_not_choose_the_programs_that_are_run(tmp_path: Path) -> None:
+    """A PATH in it was passed on, and `docker` was looked for there."""
+    env = tmp_path / ".env"
+    env_file.make(env)
+    for name, value in (("PATH", str(tmp_path)), ("DOCKER_HOST", "tcp://evil:1"), ("LD_PRELOAD", "/tmp/evil.so")):  # noqa: S108
+        env_file.change(env, name, value)
+    program = tmp_path / "docker"
+    program.write_text("#!/bin/sh\necho evil\n")
+    program.chmod(0o755)
+    stack = Stack(cast(Any, None), env, env_file.read(env))
+    passed = stack.environment()
+    assert passed["PATH"] == os.environ["PATH"]
+    assert "LD_PRELOAD" not in passed
+    assert passed.get("DOCKER_HOST") == os.environ.get("DOCKER_HOST")
+    assert passed["KAFKA_HEAP"] == "512m"
+    assert "evil" not in stack.compose("version").stdout
+
+
+def test_every_setting_of_the_stack_is_passed_on(tmp_path: Path) -> None:
+    env = tmp_path / ".env"
+    env_file.make(env)
+    values = env_file.read(env)
+    passed = Stack(cast(Any, None), env, values).environment()
+    needed = env_file.variables([env_file.COMPOSE_FILE])
+    assert needed
+    given = needed & set(values)  # what is not in the file has a default in the Compose file
+    assert {name: passed[name] for name in given} == {name: values[name] for name in given}
+    assert passed["CONF_DIR"] == str(tmp_path / "conf")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -308,3 +309,34 @@ def test_java_options_set_no_settings_of_spark() -> None:
     options = {"spark.driver.extraJavaOptions": "-Xss2m -Dspark.sql.legacy.timeParserPolicy=LEGACY"}
     with pytest.raises(UsageError, match=r"spark\.driver\.extraJavaOptions sets Spark's settings by -Dspark"):
         config.load({"spark_conf": json.dumps(options)})
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_file_that_others_can_write_is_refused(tmp_path: Path, mode: int) -> None:
+    """Its options could make the program run their code."""
+    file = tmp_path / ".env"
+    file.write_text("FRAUD_MODE=continuous\n")
+    file.chmod(mode)
+    with pytest.raises(UsageError, match="can be written by others"):
+        config.load(env_file=file)
+    file.chmod(0o644)
+    assert config.load(env_file=file).mode == "continuous"
+
+
+def test_a_file_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / ".env"
+    file.touch()
+    if os.geteuid() == 0:
+        os.chown(file, 12345, 12345)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 12345)
+        monkeypatch.setattr("fraud_filter.config.reading.HOME", Path("/"))
+    with pytest.raises(UsageError, match="belongs to another user"):
+        config.load(env_file=file)
+
+
+@pytest.mark.parametrize("setting", config.GONE)
+def test_a_setting_that_is_gone_is_refused_with_what_to_do(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(config.env_name(setting), "1")
+    with pytest.raises(UsageError, match=rf"is no setting any more: {re.escape(config.GONE[setting])}"):
+        config.load()

@@ -21,7 +21,7 @@ def test_another_trouble_is_logged_though_one_is_there_and_the_same_with_other_n
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    monitor = Monitor(load({"monitoring": False}), ())
+    monitor = Monitor(load({"metrics_port": 0}), ())
     dog = Watchdog(partitions=2, mode=MODES["continuous"], patience_s=60, commit_s=0, now=0)
     late = 63 + int(WARM_UP_S)
     for now, ends in ((1, {0: 1, 1: 1, 2: 1}), (2, {0: 1, 1: 1, 2: 2, 3: 1}), (late, {0: 9, 1: 9, 2: 9, 3: 9})):

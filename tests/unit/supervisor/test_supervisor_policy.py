@@ -11,6 +11,7 @@ import pytest
 from fraud_filter import config
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_GAVE_UP, FraudFilterError, UsageError
+from fraud_filter.supervisor import policy
 from fraud_filter.supervisor.failures import GaveUpError, RestartableError
 from fraud_filter.supervisor.policy import Policy
 
@@ -47,15 +48,16 @@ def failure(reason: str = "it failed") -> RestartableError:
 @pytest.fixture
 def settings() -> Callable[..., Settings]:
     def make(**changes: float) -> Settings:
-        return config.load({"restart_backoff_s": 0.001, "restart_backoff_max_s": 0.004, "max_restarts": 3} | changes)
+        return config.load({"restart_backoff_s": 0.001, "max_restarts": 3} | changes)
 
     return make
 
 
-def test_back_offs_double_with_jitter_up_to_the_limit(settings: Callable[..., Settings]) -> None:
-    query = Query(*[failure()] * 5, None).run(
-        settings(max_restarts=5, restart_backoff_s=0.01, restart_backoff_max_s=0.05)
-    )
+def test_back_offs_double_with_jitter_up_to_the_limit(
+    settings: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policy, "_LONGEST_S", 0.05)
+    query = Query(*[failure()] * 5, None).run(settings(max_restarts=5, restart_backoff_s=0.01))
     assert query.lives == [0, 1, 2, 3, 4, 5]
     assert [attempt for attempt, _ in query.waits] == [1, 2, 3, 4, 5]
     for (_, wait), least in zip(query.waits, (0.01, 0.02, 0.04, 0.05, 0.05), strict=True):
@@ -106,7 +108,7 @@ def test_a_stop_ends_a_back_off_at_once(settings: Callable[..., Settings]) -> No
     query = Query(failure())
     threading.Timer(0.1, stop.set).start()
     began = time.monotonic()
-    query.run(settings(restart_backoff_s=60, restart_backoff_max_s=60), stop)
+    query.run(settings(restart_backoff_s=60), stop)
     assert time.monotonic() - began < 5
     assert query.lives == [0]
 
