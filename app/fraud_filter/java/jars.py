@@ -9,20 +9,17 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import click
 import requests
 from jgo.config import GlobalSettings
 from jgo.env import LockedDependency, LockFile
 from jgo.maven import Artifact, MavenContext, PythonResolver
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from fraud_filter.errors import FraudFilterError
@@ -61,11 +58,10 @@ def maven_context(repository: Path | None = None) -> MavenContext:
     )
 
 
-def resolve_jars(lock: Path, *, repository: Path | None = None, console: Console | None = None) -> list[Path]:
+def resolve_jars(lock: Path, *, repository: Path | None = None) -> list[Path]:
     """Returns the local paths of all jars of `lock`, in its order, every one verified.
 
-    Missing jars are downloaded with a progress bar on `console` (stderr by default); `repository` as in
-    `maven_context`.
+    Missing jars are downloaded, which a line on stderr tells; `repository` as in `maven_context`.
 
     Raises:
         FraudFilterError: the lock can't be read, a jar can't be fetched, or its SHA-256 differs (the bad
@@ -78,7 +74,7 @@ def resolve_jars(lock: Path, *, repository: Path | None = None, console: Console
         list(pool.map(_verify, present))
     missing = [jar for jar in jars if jar not in present]
     if missing:
-        _fetch(missing, context, lock, console or Console(stderr=True))
+        _fetch(missing, context, lock)
     return [jar.path for jar in jars]
 
 
@@ -114,46 +110,20 @@ def _verify(jar: _Jar) -> None:
         )
 
 
-def _fetch(jars: Sequence[_Jar], context: MavenContext, lock: Path, console: Console) -> None:
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+def _fetch(jars: Sequence[_Jar], context: MavenContext, lock: Path) -> None:
+    click.echo(f"fetching {len(jars)} jars ({lock.parent.name})", err=True)
     context.repo_cache.mkdir(parents=True, exist_ok=True)
-    cancelled = threading.Event()
     # Jars are downloaded aside and moved into place when verified: an interruption leaves no half a jar, and
     # two programs that fetch at the same time don't write into each other's files.
     with (
         tempfile.TemporaryDirectory(prefix=".fetch-", dir=context.repo_cache) as aside,
-        Progress(*columns, console=console) as progress,
         ThreadPoolExecutor(_CONNECTIONS) as pool,
     ):
-        task = progress.add_task(f"fetching {len(jars)} jars ({lock.parent.name})", total=len(jars))
-        staging = MavenContext(_cancellable(cancelled), Path(aside), remote_repos=context.remote_repos)
-        pending = {pool.submit(_download, jar, staging): jar for jar in jars}
+        staging = MavenContext(PythonResolver(), Path(aside), remote_repos=context.remote_repos)
         try:
-            for done in as_completed(pending):
-                jar = pending[done]
-                done.result()
-                progress.update(task, advance=1, description=f"fetched {jar.name}")
-        except requests.RequestException as error:
-            raise FraudFilterError(_unreachable(jar, context, error)) from None
-        except RuntimeError as error:  # jgo: no repository has it
-            raise FraudFilterError(f"{jar.name} can't be fetched: {error}") from None
+            list(pool.map(partial(_download, staging=staging, context=context), jars))
         finally:
-            cancelled.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _cancellable(cancelled: threading.Event) -> PythonResolver:
-    """A resolver whose downloads end at the next block when `cancelled` is set: Ctrl-C need not wait."""
-
-    def check(_count: int) -> None:
-        if cancelled.is_set():
-            raise RuntimeError("cancelled")
-
-    @contextmanager
-    def progress(_name: str, _size: int) -> Iterator[Callable[[int], None]]:
-        yield check
-
-    return PythonResolver(progress_callback=progress)
+            pool.shutdown(cancel_futures=True)
 
 
 def _unreachable(jar: _Jar, context: MavenContext, error: requests.RequestException) -> str:
@@ -165,14 +135,22 @@ def _unreachable(jar: _Jar, context: MavenContext, error: requests.RequestExcept
     )
 
 
+def _download(jar: _Jar, staging: MavenContext, context: MavenContext) -> None:
+    try:
+        _move_in(jar, _locate(jar.locked, staging))
+    except requests.RequestException as error:
+        raise FraudFilterError(_unreachable(jar, context, error)) from None
+    except RuntimeError as error:  # jgo: no repository has it
+        raise FraudFilterError(f"{jar.name} can't be fetched: {error}") from None
+
+
 @retry(
     retry=retry_if_exception_type(requests.RequestException),
     stop=stop_after_attempt(3),
     wait=wait_random_exponential(multiplier=0.5, max=2),
     reraise=True,
 )
-def _download(jar: _Jar, staging: MavenContext) -> None:
-    aside = _locate(jar.locked, staging)
+def _move_in(jar: _Jar, aside: _Jar) -> None:
     aside.path.unlink(missing_ok=True)  # half a jar of a failed attempt
     aside.artifact.resolve()
     _verify(aside)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
 import subprocess
 import textwrap
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,8 +22,6 @@ VECTOR_MODULE = "jdk.incubator.vector"
 
 #: Where Linux distributions install Java.
 _INSTALLED = Path("/usr/lib/jvm")
-#: Where Debian keeps what is installed.
-_DPKG = Path("/var/lib/dpkg")
 _ANSWER_TIMEOUT_S = 30
 
 Say = Callable[[str], None]
@@ -77,28 +73,21 @@ def find_java(say: Say | None = None) -> Path | None:
 
 
 def require_java(say: Say | None = None) -> Path:
-    """Returns the home of a usable Java, and installs one when there is none.
+    """Returns the home of a usable Java; cjdk downloads one into the user's cache where there is none.
 
-    As root on Debian or Ubuntu the distribution's headless package is installed; elsewhere cjdk downloads one
-    into the user's cache. What is done is told through `say` (stderr by default).
+    What is done is told through `say` (stderr by default).
 
     Raises:
-        UsageError: there is no usable Java and none could be got; the message says what to install.
+        UsageError: there is no usable Java and none could be downloaded; the message says what to install.
     """
     say = say or _to_stderr
-    tried = []
-    for get in (find_java, _install_package, _download):
-        try:
-            home = get(say)
-        except FraudFilterError as error:
-            tried.append(str(error))
-        else:
-            if home:
-                return home
-    raise UsageError(
-        f"no Java {_wanted()} was found, and none could be installed ({'; '.join(tried)}): install one "
-        "(Debian, Ubuntu: openjdk-17-jre-headless or openjdk-21-jre-headless) or set JAVA_HOME to one"
-    )
+    try:
+        return find_java(say) or _download(say)
+    except FraudFilterError as error:
+        raise UsageError(
+            f"no Java {_wanted()} was found, and none could be downloaded ({error}): install one "
+            "(Debian, Ubuntu: openjdk-17-jre-headless or openjdk-21-jre-headless) or set JAVA_HOME to one"
+        ) from None
 
 
 def _wanted() -> str:
@@ -121,51 +110,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
             yield str(_INSTALLED), java
 
 
-def _install_package(say: Say) -> Path | None:
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        return None
-    with _one_at_a_time():
-        return find_java(lambda _: None) or _install(say)
-
-
-@contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """apt-get refuses to work beside another one; who has waited for one finds its Java."""
-    directory = os.open(_DPKG, os.O_RDONLY)
-    try:
-        fcntl.flock(directory, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(directory)
-
-
-def _install(say: Say) -> Path | None:
-    say("no usable Java: installing one with apt-get (as root)")
-    _apt("apt-get", "update")
-    for version in SUPPORTED:
-        package = f"openjdk-{version}-jre-headless"
-        if "Package:" in _apt("apt-cache", "show", "--no-all-versions", package, check=False):
-            say(f"apt-get install {package}")
-            _apt("apt-get", "install", "-y", "--no-install-recommends", package)
-            return find_java(say)
-    raise FraudFilterError("apt-get knows no openjdk-17-jre-headless and no openjdk-21-jre-headless")
-
-
-def _apt(*command: str, check: bool = True) -> str:
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-    )
-    if check and done.returncode:
-        reason = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise FraudFilterError(f"{' '.join(command)} failed: {reason[-1] if reason else done.returncode}")
-    return done.stdout
-
-
-def _download(say: Say) -> Path | None:
+def _download(say: Say) -> Path:
     import cjdk
 
     say("no usable Java: fetching one with cjdk")

@@ -66,7 +66,7 @@ def embedded_stack(
         FraudFilterError: the stack could not be started.
     """
     with Workspace(f"fraud-filter-{name}-") as workspace, ExitStack() as running:
-        supplies = get_supplies(say, console)
+        supplies = get_supplies(say)
         versions = describe_versions(kafka=kafka_version(supplies.kafka_jars), java=java_version(supplies.java_home))
         with console.status("Starting Kafka") if console else nullcontext():
             broker = Broker(workspace, java_home=supplies.java_home, jars=supplies.kafka_jars)

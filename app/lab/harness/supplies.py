@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
 from fraud_filter.java import class_archive
 from fraud_filter.java.jars import KAFKA_LOCK, SPARK_LOCK, resolve_jars
 from fraud_filter.java.runtime import Say, require_java
@@ -20,15 +18,15 @@ class Supplies:
     kafka_jars: list[Path]
 
 
-def get_supplies(say: Say, console: Console | None = None) -> Supplies:
-    """Gets them, with a progress bar on `console` (stderr by default) where something is downloaded.
+def get_supplies(say: Say) -> Supplies:
+    """Gets them; says on stderr what is downloaded.
 
     Raises:
         FraudFilterError: a jar can't be fetched, or is not the one that was locked.
         UsageError: there is no Java and none can be downloaded.
     """
     java_home = require_java(say)
-    jars = resolve_jars(KAFKA_LOCK, console=console)
-    resolve_jars(SPARK_LOCK, console=console)  # now, with a progress bar, and not unseen in the first query
+    jars = resolve_jars(KAFKA_LOCK)
+    resolve_jars(SPARK_LOCK)  # now, and not unseen in the first query
     class_archive.ensure(java_home, say)
     return Supplies(java_home, jars)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -31,7 +30,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", f"{tmp_path / 'path'}")
     monkeypatch.setattr(java, "_INSTALLED", tmp_path / "jvm")
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setenv("CJDK_INDEX_URL", "http://127.0.0.1:1/index.json")
     monkeypatch.setenv("CJDK_CACHE_DIR", str(tmp_path / "cjdk"))
     return tmp_path
@@ -87,32 +85,3 @@ def test_none_at_all_says_what_to_install(machine: Path) -> None:
     assert "install one (Debian, Ubuntu: openjdk-17-jre-headless or openjdk-21-jre-headless)" in str(caught.value)
     assert "cjdk could not fetch one: " in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("version", ["17", "21"])
-def test_root_gets_the_package_that_the_distribution_has(
-    machine: Path, monkeypatch: pytest.MonkeyPatch, version: str
-) -> None:
-    """bookworm has 17, trixie has 21."""
-    package = f"openjdk-{version}-jre-headless"
-    packaged = make_java(machine / "packaged", f"{version}.0.1", VECTOR)
-    home = machine / f"jvm/java-{version}-openjdk"
-    install = f"/bin/mkdir -p {home}/bin; /bin/cp {packaged} {home}/bin"
-    shell(machine, "apt-cache", f'case "$*" in *{package}) echo Package: {package} ;; esac')
-    shell(machine, "apt-get", f'echo "$*" >> {machine}/calls; case "$*" in *{package}) {install} ;; esac')
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    said: list[str] = []
-    # The copied program names the home that it was made for.
-    assert java.require_java(said.append) == machine / "packaged"
-    assert (machine / "calls").read_text().splitlines() == [
-        "update",
-        f"install -y --no-install-recommends {package}",
-    ]
-    assert said[-1] == f"apt-get install {package}"
-
-
-def test_failing_apt_get_is_part_of_the_explanation(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shell(machine, "apt-get", "echo E: no network >&2; exit 100")
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    with pytest.raises(UsageError, match="apt-get update failed: E: no network"):
-        java.require_java()

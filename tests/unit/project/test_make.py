@@ -171,7 +171,9 @@ def test_root_installs_the_missing_venv(tmp_path: Path) -> None:
     assert "update -qq\ninstall -y -qq --no-install-recommends python3.11-venv\n" in calls
 
 
-@pytest.mark.parametrize("script", ["app/bootstrap", "app/lock", "app/doctor", ".ci/run", ".ci/lint", ".ci/scan"])
+@pytest.mark.parametrize(
+    "script", ["app/bootstrap", "app/java", "app/lock", "app/doctor", ".ci/run", ".ci/lint", ".ci/scan"]
+)
 def test_scripts_can_be_run_and_stop_at_the_first_error(script: str) -> None:
     path = HOME / script
     assert os.access(path, os.X_OK)
