@@ -20,8 +20,7 @@ from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.rules.version import ruling_of
 from fraud_filter.schema import PaymentSchema, input_schema
 from input_records import COLUMNS
-from lab.experiment.change import RULE_COUNT
-from lab.experiment.rule_files import write_rules
+from lab.bench.changes import RULE_COUNT, write_rules
 from running import GOOD
 
 

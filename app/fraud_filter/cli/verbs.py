@@ -20,6 +20,7 @@ FORMER = {
     "bench": "is now `fraud-filter lab bench`",
     "bench-compare": "is gone: `fraud-filter lab bench --contenders A,B` measures both in one run",
     "capacity": "is now `fraud-filter lab capacity`",
+    "experiment": "is now `fraud-filter lab bench --contenders MODE,MODE:SETTING=VALUE`",
     "report": "is gone: Grafana's dashboards show the same, and Prometheus' own page, at the addresses that "
     "`fraud-filter status` prints",
     "stack": "is now `fraud-filter lab broker`",

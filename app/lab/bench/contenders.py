@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import shutil
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -15,37 +17,58 @@ from typing import Any
 from confluent_kafka import libversion
 
 from fraud_filter.config import ModeName
-from fraud_filter.errors import UsageError
+from fraud_filter.errors import FraudFilterError, UsageError
+from lab.bench.changes import PARTITIONS, parse_change, write_rules
 from lab.bench.flink import program as flink
 from lab.bench.launch import Launch
-from lab.bench.model import with_model
-from lab.bench.names import FLINK, FLINK_VELOCITY, FLOOR, MODEL, SINGLE, VELOCITY
 from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.processes import Child
-from lab.harness.programs import environment, filter_program
+from lab.harness.programs import environment, filter_program, verb
+
+SINGLE, FLOOR, FLINK = "continuous-single", "floor", "flink"
+VELOCITY, FLINK_VELOCITY, MODEL = "velocity", "flink-velocity", "model"
 
 
 @dataclass(frozen=True)
 class Contender:
     """A program that reads the input topic and writes the two output topics, as the filter does.
 
-    `program` gives it, not started yet; `settings` those that differ for it, and for its audit; `versions` what it
-    adds to the versions of the report; `lacks` the sentence that says what must be done before it can run here, empty
-    when nothing. `most_per_partition` are the payments per second of one partition that it is meant for; it is not run
-    at higher rates. `is_extra`: it takes part only where it is named.
+    `words` say what it is; `program` gives it, not started yet; `shared` the settings that differ for it, for the
+    generator and for its audit; `own` those that differ for it alone. `versions` is what it adds to the versions of the
+    report; `lacks` the sentence that says what must be done before it can run here, empty when nothing.
+    `most_per_partition` are the payments per second of one partition that it is meant for; it is not run at higher
+    rates. `is_extra`: it takes part only where it is named. `label`: its name as topics can have it. `base`: the
+    contender of which this one is a change. `partitions` of its input topic, 0 for those of the load; `checkpoints`:
+    the directory that takes Spark's, None for the workspace.
     """
 
+    name: str
+    words: str
     program: Callable[[Launch], Child]
-    settings: Callable[[EmbeddedStack], Mapping[str, Any]] = lambda _: {}
+    shared: Callable[[EmbeddedStack], Mapping[str, Any]] = lambda _: {}
     versions: Callable[[], dict[str, str]] = dict
     lacks: Callable[[], str] = str
     most_per_partition: float = math.inf
     is_extra: bool = False
+    is_filter: bool = False
+    own: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+    base: str = ""
+    partitions: int = 0
+    checkpoints: Path | None = None
 
 
-def _mode(mode: ModeName, launch: Launch) -> Child:
-    checkpoint = (launch.checkpoints or launch.stack.workspace.path) / f"{launch.name}-checkpoint"
-    return filter_program(launch.stack, mode, launch.start, checkpoint=str(checkpoint), log=f"{launch.name}.log")
+def _filter(name: str, words: str, mode: ModeName, shared: Any = None, **options: Any) -> Contender:
+    def settings(stack: EmbeddedStack) -> Mapping[str, Any]:
+        return {"mode": mode, **(shared(stack) if shared else {})}
+
+    return Contender(name, words, partial(_run_filter, mode), settings, is_filter=True, **options)
+
+
+def _run_filter(mode: ModeName, launch: Launch) -> Child:
+    return filter_program(
+        launch.stack, mode, launch.start, checkpoint=str(launch.folder), log=f"{launch.name}.log", changes=launch.own
+    )
 
 
 def _floor(launch: Launch) -> Child:
@@ -60,9 +83,13 @@ def _floor_versions() -> dict[str, str]:
     return {"confluent_kafka": metadata.version("confluent-kafka"), "librdkafka": libversion()[0]}
 
 
+_HERE = Path(__file__).parent
 #: Rules that look at a card's payments. Their windows are longer than a start, so that append time and processing time
 #: see the same payments.
-VELOCITY_RULES = Path(__file__).parent / "velocity.yml"
+VELOCITY_RULES = _HERE / "velocity.yml"
+_MODEL_RULES = _HERE / "model.yml"
+#: Training takes less than a minute on 2 idle cores.
+_TRAINING_S = 300
 #: Nothing waits behind a fetch then, so that it may be held as long as Kafka's consumers do by default.
 _ONE_RECORD_A_POLL = {"continuous_max_poll_records": 1, "continuous_fetch_max_wait_ms": 500}
 
@@ -71,43 +98,140 @@ def _velocity(_: EmbeddedStack) -> Mapping[str, Any]:
     return {"rules": VELOCITY_RULES}
 
 
-REGISTRY: dict[str, Contender] = {
-    "micro-batch": Contender(partial(_mode, "micro-batch")),
-    "async-progress": Contender(partial(_mode, "async-progress")),
-    "continuous": Contender(partial(_mode, "continuous")),
-    SINGLE: Contender(partial(_mode, "continuous"), lambda _: _ONE_RECORD_A_POLL, most_per_partition=1000),
-    "real-time": Contender(partial(_mode, "real-time")),
-    FLOOR: Contender(_floor, versions=_floor_versions),
-    FLINK: Contender(flink.program, versions=flink.versions, lacks=flink.lacks),
-    VELOCITY: Contender(partial(_mode, "real-time"), _velocity, is_extra=True),
-    FLINK_VELOCITY: Contender(flink.program, _velocity, flink.versions, flink.lacks, is_extra=True),
-    MODEL: Contender(partial(_mode, "real-time"), with_model, is_extra=True),
+def _with_model(stack: EmbeddedStack) -> Mapping[str, Any]:
+    """The setting that names rules with a model of boosted trees, learnt from made-up payments once a bench.
+
+    Raises:
+        FraudFilterError: it could not be trained.
+    """
+    rules = stack.workspace.path / _MODEL_RULES.name
+    if not rules.exists():
+        stack.say("training a model of 50 boosted trees, once")
+        argv = [*verb("train"), "generated", "--out", str(rules.with_suffix(""))]
+        env = {**environment(stack.settings), "JAVA_HOME": str(stack.java_home)}
+        with Child("the training", argv, log=stack.workspace.logs / "train.log", env=env) as training:
+            if training.wait(_TRAINING_S) != 0:
+                raise FraudFilterError("the model could not be trained: " + " ".join(training.tail()[-3:]))
+        shutil.copy(_MODEL_RULES, rules)
+    return {"rules": rules}
+
+
+#: In the order in which they are shown.
+CONTENDERS: Mapping[str, Contender] = {
+    one.name: one
+    for one in (
+        _filter("micro-batch", "the filter in micro-batch mode", "micro-batch"),
+        _filter(
+            "async-progress",
+            "the filter in micro-batch mode with asynchronous progress tracking",
+            "async-progress",
+        ),
+        _filter("continuous", "the filter in continuous mode", "continuous"),
+        _filter(
+            SINGLE,
+            "the filter in continuous mode, one record a poll: for up to 1,000 payments/s a partition",
+            "continuous",
+            lambda _: _ONE_RECORD_A_POLL,
+            most_per_partition=1000,
+        ),
+        _filter("real-time", "the filter in real-time mode", "real-time"),
+        Contender(FLOOR, "a plain loop on librdkafka: consume, decide, produce", _floor, versions=_floor_versions),
+        Contender(FLINK, "Apache Flink, one SQL statement", flink.program, versions=flink.versions, lacks=flink.lacks),
+        _filter(
+            VELOCITY,
+            "the filter in real-time mode with three exact velocity windows of a card",
+            "real-time",
+            _velocity,
+            is_extra=True,
+        ),
+        Contender(
+            FLINK_VELOCITY,
+            "Apache Flink with the same three windows, in processing time",
+            flink.program,
+            _velocity,
+            flink.versions,
+            flink.lacks,
+            is_extra=True,
+        ),
+        _filter(
+            MODEL,
+            "the filter in real-time mode with a model of 50 boosted trees",
+            "real-time",
+            _with_model,
+            is_extra=True,
+        ),
+    )
 }
 
 
-def available(names: tuple[str, ...], slowest: float = 0.0) -> tuple[str, ...]:
-    """The named contenders; without names all but the extra ones that can run here.
+def parse_contenders(texts: Iterable[str]) -> list[Contender]:
+    """The contenders in texts such as `real-time,real-time:linger_ms=5`, each once, in their order.
+
+    A comma within braces belongs to a value.
+
+    Raises:
+        UsageError: a name is not known or given twice, a change is not accepted.
+    """
+    found: dict[str, Contender] = {}
+    for part in (part.strip() for text in texts for part in re.split(r",(?![^{]*})", text)):
+        name, colon, change = part.partition(":")
+        if not part:
+            continue
+        if name not in CONTENDERS:
+            raise UsageError(f"argument --contenders: {name!r} is not a contender: choose from {', '.join(CONTENDERS)}")
+        if part in found:
+            raise UsageError(f"argument --contenders: {part!r} is given twice: name each once")
+        base = CONTENDERS[name]
+        found[part] = _changed(base, change, f"{name}-{len(found) + 1}") if colon else replace(base, label=name)
+    return list(found.values())
+
+
+def _changed(base: Contender, text: str, label: str) -> Contender:
+    if not base.is_filter:
+        raise UsageError(f"argument --contenders: {base.name!r} has no settings: leave {text!r} out")
+    change = parse_change(text)
+
+    def shared(stack: EmbeddedStack) -> Mapping[str, Any]:
+        given = {**base.shared(stack), **change.decided}
+        settings = stack.settings.model_copy(update=given)
+        return {**given, "rules": write_rules(settings, change.sizes, stack.workspace.path / f"rules-{label}")}
+
+    return replace(
+        base,
+        name=f"{base.name}:{text}",
+        words=f"{base.words}, with {text}",
+        shared=shared,
+        own=change.others,
+        label=label,
+        base=base.name,
+        partitions=change.sizes.get(PARTITIONS, 0),
+        checkpoints=change.checkpoints,
+    )
+
+
+def available(named: Sequence[Contender], slowest: float, partitions: int) -> list[Contender]:
+    """The named contenders; without any all but the extra ones that can run here.
 
     Args:
-        slowest: the lowest rate that is planned, in payments per second of one partition.
+        slowest: the lowest rate that is planned, in payments per second.
+        partitions: of the input topic.
 
     Raises:
         UsageError: a named one can't run here, or not at such rates; the message says what must be done.
     """
-    if not names:
-        return tuple(
-            name
-            for name, contender in REGISTRY.items()
-            if not contender.is_extra and contender.most_per_partition >= slowest and not contender.lacks()
-        )
-    for name in names:
-        contender = REGISTRY[name]
-        if lacks := contender.lacks():
-            raise UsageError(f"argument --contenders: {name!r} can't run here: {lacks}")
-        if contender.most_per_partition < slowest:
+    if not named:
+        return [
+            one
+            for one in parse_contenders(CONTENDERS)
+            if not one.is_extra and one.most_per_partition >= slowest / partitions and not one.lacks()
+        ]
+    for one in named:
+        if lacks := one.lacks():
+            raise UsageError(f"argument --contenders: {one.name!r} can't run here: {lacks}")
+        if one.most_per_partition < slowest / (one.partitions or partitions):
             raise UsageError(
-                f"argument --contenders: {name!r} is for up to {contender.most_per_partition:g} payments/s of each "
-                f"partition, and the lowest of --rates is {slowest:g}: add a lower one or more --partitions, or leave "
-                f"{name!r} out"
+                f"argument --contenders: {one.name!r} is for up to {one.most_per_partition:g} payments/s of each "
+                f"partition, and the lowest of --rates has more: add a lower one or more --partitions, or leave "
+                f"{one.name!r} out"
             )
-    return names
+    return list(named)

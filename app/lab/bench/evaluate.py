@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from hdrh.histogram import HdrHistogram
 
-from fraud_filter.metrics.latency import Second
-from lab.bench.plan import BenchPlan
+from lab.bench.percentiles import PERCENTILES, counted, summarise
 from lab.bench.readback import Payments
-from lab.bench.results.percentiles import PERCENTILES, counted, summarise
-from lab.bench.results.result import RateResult
+from lab.bench.result import RateResult, Second
 from lab.harness.sampler import Sampler
 
 #: One microsecond to one hour, three digits.
@@ -22,15 +20,16 @@ _DUE_RANGE = (1, 3_600_000_000, 3)
 _CUT_US = 500
 
 
-def evaluate(plan: BenchPlan, rate: float, payments: Payments, sampler: Sampler) -> RateResult:
+def evaluate(rate: float, payments: Payments, sampler: Sampler, *, settle_s: float, seconds: float) -> RateResult:
     """The figures of one rate.
 
     Args:
+        settle_s: left out at the beginning.
+        seconds: measured after that.
         payments: all that were sent at this rate, those of the settling included.
         sampler: which has watched the programs meanwhile, the contender under that name.
     """
-    began_us = int(payments.due_us.min()) + round(plan.settle_s * 1e6)
-    seconds = plan.seconds_at(rate)
+    began_us = int(payments.due_us.min()) + round(settle_s * 1e6)
     ended_us = began_us + round(seconds * 1e6)
     measured = payments.select((payments.due_us >= began_us) & (payments.due_us < ended_us))
     decided = measured.select(measured.decided_ms > 0)

@@ -1,4 +1,4 @@
-"""The contenders' names, and which of them are compared. Knows nothing of how they run."""
+"""Names on a command line: of modes, contenders and other things that are chosen by name."""
 
 from __future__ import annotations
 
@@ -12,39 +12,6 @@ _Name = TypeVar("_Name", bound=str)
 
 #: From the slowest to the fastest.
 MODE_NAMES: tuple[ModeName, ...] = get_args(ModeName)
-SINGLE = "continuous-single"
-FLOOR = "floor"
-FLINK = "flink"
-VELOCITY = "velocity"
-FLINK_VELOCITY = "flink-velocity"
-MODEL = "model"
-
-#: All contenders, in the order in which they are shown, with a word on each.
-CONTENDERS: dict[str, str] = {
-    "micro-batch": "the filter in micro-batch mode",
-    "async-progress": "the filter in micro-batch mode with asynchronous progress tracking",
-    "continuous": "the filter in continuous mode",
-    SINGLE: "the filter in continuous mode, one record a poll: for up to 1,000 payments/s a partition",
-    "real-time": "the filter in real-time mode",
-    FLOOR: "a plain loop on librdkafka: consume, decide, produce",
-    FLINK: "Apache Flink, one SQL statement",
-    VELOCITY: "the filter in real-time mode with three exact velocity windows of a card",
-    FLINK_VELOCITY: "Apache Flink with the same three windows, in processing time",
-    MODEL: "the filter in real-time mode with a model of 50 boosted trees",
-}
-
-#: Pairs whose latencies are set against each other, the first divided by the second.
-RATIOS: tuple[tuple[str, str], ...] = (
-    ("real-time", FLOOR),
-    ("continuous", FLOOR),
-    (SINGLE, FLOOR),
-    ("real-time", FLINK),
-    (VELOCITY, FLINK_VELOCITY),
-    (VELOCITY, "real-time"),
-    (MODEL, "real-time"),
-    ("micro-batch", "continuous"),
-    ("micro-batch", "async-progress"),
-)
 
 
 def parse_modes(text: str) -> tuple[ModeName, ...]:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from fraud_filter.audit.result import plain
 from fraud_filter.audit.run import audit
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.input_topic import InputTopic, open_input
 from fraud_filter.kafka.topics import create_topics
-from lab.bench.contenders import REGISTRY, Contender
+from lab.bench.contenders import Contender
 from lab.bench.evaluate import evaluate
 from lab.bench.launch import Enter, Launch, Phase, Watch, unwatched
-from lab.bench.plan import DRIFT, BenchPlan
-from lab.bench.readback import Readback
-from lab.bench.rejected_tail import RejectedTail, follow_rejected
-from lab.bench.results.result import RateResult, StartResult
+from lab.bench.plan import DRIFT, Load
+from lab.bench.readback import Readback, RejectedTail, follow_rejected
+from lab.bench.result import RateResult, StartResult
 from lab.harness.drain import drain
 from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.outcome import Audited
@@ -53,7 +55,7 @@ class _Segment:
 
 
 class Start:
-    """A start in round `number` of the contender `name`, or of another one under that name.
+    """A start of the contender in round `number`, under the `load`.
 
     `again`: how often this was done before in the round. `watch` sees it from beside.
     """
@@ -61,25 +63,24 @@ class Start:
     def __init__(
         self,
         stack: EmbeddedStack,
-        plan: BenchPlan,
-        name: str,
+        contender: Contender,
+        load: Load,
         number: int,
-        contender: Contender | None = None,
         *,
         again: int = 0,
         watch: Watch = unwatched,
     ) -> None:
-        self._name = name
-        self._contender = contender or REGISTRY[name]
-        self._plan = plan.within(self._contender.most_per_partition * plan.partitions)
+        self._contender = contender
+        self._partitions = contender.partitions or load.partitions
+        self._payments = load.within(contender.most_per_partition * self._partitions)
         self._round = number
-        self._label = f"{name}-{number}" + (f"-again-{again}" if again else "")
+        self._label = f"{contender.label}-{number}" + (f"-again-{again}" if again else "")
         # Topics of its own: the audit and the read-back then read nothing of the others.
         topics = {"input": "payments", "flagged": "flagged", "rejected": "rejected"}
         named = {f"{kind}_topic": f"{self._label}.{topic}" for kind, topic in topics.items()}
-        self._stack = stack.with_settings({**self._contender.settings(stack), **named})
+        self._stack = stack.with_settings({**contender.shared(stack), **named})
         #: With the names of its topics, and what differs for the contender.
-        self.settings = self._stack.settings
+        self._settings = self._stack.settings
         self._watch = watch
         self._segments: list[_Segment] = []
         self._generators = 0
@@ -87,22 +88,25 @@ class Start:
 
     def run(self) -> StartResult:
         """Runs, measures and audits; a failure is part of the result, so that the bench goes on."""
-        blank = StartResult(self._name, self._round)
+        blank = StartResult(self._contender.name, self._round)
+        place = self._contender.checkpoints or self._stack.workspace.path
         try:
-            create_topics(self.settings, partitions=self._plan.partitions)
+            create_topics(self._settings, partitions=self._partitions)
             with (
-                open_input(self.settings) as topic,
-                follow_rejected(self.settings) as tail,
-                self._watch(self.settings) as enter,
+                TemporaryDirectory(prefix="fraud-filter-", dir=place, ignore_cleanup_errors=True) as folder,
+                open_input(self._settings) as topic,
+                follow_rejected(self._settings) as tail,
+                self._watch(self._contender.name, self._settings) as enter,
             ):
-                return self._run(blank, topic, tail, enter)
+                self._enter = enter
+                return self._run(blank, topic, tail, Path(folder))
         except FraudFilterError as error:
             return replace(blank, error=str(error))
 
-    def _run(self, blank: StartResult, topic: InputTopic, tail: RejectedTail, enter: Enter) -> StartResult:
-        self._enter = enter
-        enter("starting", 0)
-        contender = self._contender.program(Launch(self._stack, topic.end_offsets(), self._label))
+    def _run(self, blank: StartResult, topic: InputTopic, tail: RejectedTail, folder: Path) -> StartResult:
+        self._enter("starting", 0)
+        launch = Launch(self._stack, topic.end_offsets(), self._label, folder, self._contender.own)
+        contender = self._contender.program(launch)
         began_s = time.time()
         error: str | None = None
         rate: float | None = None
@@ -110,7 +114,7 @@ class Start:
         with contender:
             try:
                 self._start(contender, topic, tail)
-                for rate in self._plan.rates:
+                for rate in self._payments.rates:
                     self._segments.append(self._load(contender, rate, topic, tail))
             except FraudFilterError as failure:
                 error, failed_at = str(failure), rate
@@ -118,34 +122,52 @@ class Start:
                 contender.stop(_HURRY_S)
                 raise
             memory = unique_memory_mib(contender)
-            code = contender.stop(self.settings.stop_timeout_s + _STOP_MARGIN_S)
+            code = contender.stop(self._settings.stop_timeout_s + _STOP_MARGIN_S)
         if code != 0 and error is None:
             error = f"{contender.name} did not stop cleanly: exit code {code}"
-        enter("auditing", 0)
-        read = Readback(self.settings)
+        self._enter("auditing", 0)
+        read = Readback(self._settings)
         rates = tuple(self._figures(segment, read) for segment in self._segments)
         first_s = None if read.first_decision_s is None else round(read.first_decision_s - began_s, 2)
         return replace(blank, rates=rates, first_decision_s=first_s, uss_mib=memory, error=error, failed_at=failed_at)
 
     def _figures(self, segment: _Segment, read: Readback) -> RateResult:
-        figures = evaluate(self._plan, segment.rate, read.between(segment.start, segment.end), segment.sampler)
-        found = audit(self.settings, start=segment.start, end=segment.end)
-        return replace(figures, audit=Audited.of(found))
+        load = self._payments
+        figures = evaluate(
+            segment.rate,
+            read.between(segment.start, segment.end),
+            segment.sampler,
+            settle_s=load.settle_s,
+            seconds=load.seconds_at(segment.rate),
+        )
+        found = audit(self._settings, start=segment.start, end=segment.end, labels=load.fraud_share > 0)
+        compared = found.features
+        return replace(
+            figures,
+            audit=Audited.of(found),
+            flagged=found.written,
+            rejected=found.rejected,
+            features=compared and {"decisions": compared.decisions, "differing": compared.differing},
+            detection=plain(found.detection),
+        )
 
     def _start(self, contender: Child, topic: InputTopic, tail: RejectedTail) -> None:
         """Until the first decision about a record of each partition, then the warm-up."""
         with self._generator(_FIRST_RATE, _FIRST_OUTPUT_S) as slow:
             drain(topic, tail.has_passed, _FIRST_OUTPUT_S, "it decided nothing", (contender, slow))
-        if self._plan.warmup_s:
-            self._send(contender, self._plan.warmup_rate, {"warming up": self._plan.warmup_s}, topic, tail)
-            for rate in self._plan.rates[:1]:
-                self._send(contender, rate, {"warming up": min(_CALM_S, self._plan.warmup_s)}, topic, tail)
+        if self._payments.warmup_s:
+            self._send(contender, self._payments.warmup_rate, {"warming up": self._payments.warmup_s}, topic, tail)
+            for rate in self._payments.rates[:1]:
+                self._send(contender, rate, {"warming up": min(_CALM_S, self._payments.warmup_s)}, topic, tail)
 
     def _load(self, contender: Child, rate: float, topic: InputTopic, tail: RejectedTail) -> _Segment:
         """One rate: the settling and the measured seconds, until all of it is decided."""
-        self._stack.say(f"round {self._round}, {self._name}: {rate:g} payments/s")
+        self._stack.say(f"round {self._round}, {self._contender.name}: {rate:g} payments/s")
         start = topic.end_offsets()
-        phases: dict[Phase, float] = {"warming up": self._plan.settle_s, "measuring": self._plan.seconds_at(rate)}
+        phases: dict[Phase, float] = {
+            "warming up": self._payments.settle_s,
+            "measuring": self._payments.seconds_at(rate),
+        }
         sampler, end = self._send(contender, rate, phases, topic, tail)
         return _Segment(rate, start, end, sampler)
 
@@ -181,14 +203,14 @@ class Start:
 
     def _generator(self, rate: float, seconds: float) -> Child:
         self._generators += 1
-        plan = self._plan
+        load = self._payments
         return generator_program(
             self._stack,
             rate=rate,
             seconds=seconds,
-            flagged_share=plan.flagged_share,
-            malformed_share=plan.malformed_share,
-            fraud_share=plan.fraud_share or None,
-            seed=plan.seed + self._generators,  # the same payments for every contender in every round
+            flagged_share=load.flagged_share,
+            malformed_share=load.malformed_share,
+            fraud_share=load.fraud_share or None,
+            seed=load.seed + self._generators,  # the same payments for every contender in every round
             log=f"{self._label}-generator-{self._generators}.log",
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,14 @@ from lab.cli.load_options import load_options
 
 
 @click.command()
-@click.option("--contenders", "--modes", default="", metavar="A,B", help="who runs  [all that can run here]")
-@load_options(rates="100,1000,5000", seconds=60)
+@click.option(
+    "--contenders",
+    "--modes",
+    multiple=True,
+    metavar="A,B",
+    help="who runs, such as real-time,floor; NAME:SETTING=VALUE runs one with another setting  [all that can run here]",
+)
+@load_options
 @click.option(
     "--output",
     default=Path(),
@@ -27,38 +32,45 @@ from lab.cli.load_options import load_options
     metavar="DIR",
     help="where bench-report.html, bench-report.json and the plots go  [.]",
 )
-@docs_option("docs/results/bench.md", "bench")
+@docs_option("docs/benchmark.md", "bench")
 @settings_options(*KNOBS)
-def command(settings: Settings, contenders: str, rates: str, docs: Path | None, **arguments: Any) -> int:
+def command(
+    settings: Settings,
+    contenders: tuple[str, ...],
+    rates: str,
+    rounds: int,
+    repeats: int,
+    awake: bool,
+    output: Path,
+    docs: Path | None,
+    **load: Any,
+) -> int:
     """Set the four modes, a plain client and Apache Flink side by side: latency, cost, audit, at several rates.
+
+    A contender may have other settings: --contenders 'real-time,real-time:linger_ms=5;monitoring=false'. Besides the
+    settings that `fraud-filter config` prints, in lower case and without FRAUD_, it may have partitions=8 of the input
+    topic, rule_count=200 and blocked_ids=1000000 in the rules, checkpoint=DIR for where Spark's checkpoints lie.
 
     Needs Java 17 or 21 and no Docker; nothing is left running. Exit code 1: an audit found lost or unexpected
     payments, or a contender failed.
     """
     from fraud_filter.text.outputs import check_directory
-    from lab.bench.contenders import available
-    from lab.bench.names import CONTENDERS, parse_names
-    from lab.bench.plan import BenchPlan, parse_rates
-
-    named = parse_names(contenders, CONTENDERS, "--contenders", "a contender")
-    plan = BenchPlan(contenders=named, rates=parse_rates(rates), **arguments)
-    plan = replace(plan, contenders=available(plan.contenders, min(plan.rates) / plan.partitions))
-    check_directory("--output", plan.output)
-    return _run(plan, settings, docs)
-
-
-def _run(plan: Any, settings: Settings, docs: Path | None) -> int:
     from fraud_filter.text.tables import write_between
-    from lab.bench.results.report import report_data, write_report
-    from lab.bench.results.table import markdown_results, ratio_lines, result_table
+    from lab.bench.contenders import available, parse_contenders
+    from lab.bench.plan import Load, parse_rates
+    from lab.bench.report import report_data, write_report
     from lab.bench.run import run_bench
+    from lab.bench.table import markdown_results, ratio_lines, result_table
 
-    report = run_bench(plan, settings, click.echo)
+    under = Load(rates=parse_rates(rates), **load)
+    chosen = available(parse_contenders(contenders), min(under.rates), under.partitions)
+    check_directory("--output", output)
+    report = run_bench(chosen, under, settings, click.echo, rounds=rounds, repeats=repeats, awake=awake)
     data = report_data(report)
     open_console().print(result_table(data["results"]))
-    for line in ratio_lines(data["ratios"], min(plan.rates)):
+    for line in ratio_lines(data["ratios"], min(under.rates)):
         click.echo(line)
-    tell_end(report.problems, lambda: write_report(report))
+    tell_end(report.problems, lambda: write_report(report, output, "bench"))
     if docs and data["results"]:
         write_between(docs, "bench", markdown_results(data["results"]))
     return EXIT_OK if report.ok else EXIT_FAILED

@@ -39,8 +39,8 @@ def command(report: Path, rate: float, docs: Path | None, **arguments: float) ->
     from rich.table import Table
 
     from fraud_filter.text.tables import markdown, shown, write_between
-    from lab.bench.results.capacity import Machines, estimate, load_report
-    from lab.bench.results.table import rounded
+    from lab.bench.capacity import Machines, estimate, load_report
+    from lab.bench.table import rounded
 
     machines = Machines(**arguments)  # type: ignore[arg-type]  # each by its own type
     needs = estimate(load_report(report)["results"], rate, machines)

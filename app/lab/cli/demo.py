@@ -12,18 +12,32 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 from fraud_filter.modes import KNOBS
 from lab.cli.console import open_console, tell_end
+from lab.cli.load_options import FLAGGED_SHARE, PARTITIONS, SEED, SHARE, Number
 
 
 @click.command()
 @click.option("--modes", default="", metavar="A,B", help="modes to run, in this order  [all four]")
-@click.option("--seconds", default=30.0, show_default=True, help="seconds to measure in each mode")
+@click.option(
+    "--seconds", type=Number(0, min_open=True), default=30.0, show_default=True, help="seconds to measure in each mode"
+)
 @rate_option(100.0)
-@click.option("--warmup", "warmup_s", default=12.0, show_default=True, help="seconds left out after the first output")
-@click.option("--partitions", default=2, show_default=True, help="partitions of the input topic")
-@click.option("--flagged-share", default=0.5, show_default=True, help="share made to match a rule, 0 to 1")
-@click.option("--malformed-share", default=0.01, show_default=True, help="share of unreadable records, 0 to 1")
-@click.option("--fraud-share", default=0.05, show_default=True, help="share of labelled fraud, 0 to 1")
-@click.option("--seed", default=1, show_default=True, help="seed of the payment generator")
+@click.option(
+    "--warmup",
+    "warmup_s",
+    type=Number(0),
+    default=12.0,
+    show_default=True,
+    help="seconds left out after the first output",
+)
+@click.option("--partitions", type=PARTITIONS, default=2, show_default=True, help="partitions of the input topic")
+@click.option(
+    "--flagged-share", type=FLAGGED_SHARE, default=0.5, show_default=True, help="share made to match a rule, 0 to 1"
+)
+@click.option(
+    "--malformed-share", type=SHARE, default=0.01, show_default=True, help="share of unreadable records, 0 to 1"
+)
+@click.option("--fraud-share", type=SHARE, default=0.05, show_default=True, help="share of labelled fraud, 0 to 1")
+@click.option("--seed", type=SEED, default=1, show_default=True, help="seed of the payment generator")
 @click.option(
     "--output",
     default=Path(),
@@ -33,7 +47,7 @@ from lab.cli.console import open_console, tell_end
 )
 @click.option("--png", type=click.Path(path_type=Path), metavar="FILE", help="also save the plot as PNG")
 @settings_options(*KNOBS, "rules")
-def command(settings: Settings, modes: str, rate: float, png: Path | None, **arguments: Any) -> int:
+def command(settings: Settings, modes: str, rate: float, output: Path, png: Path | None, **load: Any) -> int:
     """Run every mode in turn on an embedded Kafka and Spark, measure and audit it, and write a report.
 
     Needs Java 17 or 21 and no Docker; nothing is left running. Exit code 1: an audit found lost or unexpected
@@ -42,21 +56,21 @@ def command(settings: Settings, modes: str, rate: float, png: Path | None, **arg
     """
     from fraud_filter.text.outputs import check_directory
     from lab.bench.names import parse_modes
-    from lab.demo.report import write_report
-    from lab.demo.rules import detection_table
-    from lab.demo.run import demo_plan, run_demo
-    from lab.demo.table import result_table
+    from lab.bench.report import report_data, write_report
+    from lab.bench.table import DEMO, detection_table, result_table
+    from lab.demo.run import demo_load, run_demo
 
-    plan = demo_plan(contenders=parse_modes(modes), rates=(rate,), **arguments)
-    check_directory("--output", plan.output)
+    chosen, under = parse_modes(modes), demo_load(rate, **load)
+    check_directory("--output", output)
     if png:
         if png.suffix.lower() != ".png" or png.is_dir():
             raise UsageError(f"argument --png: {str(png)!r} is not accepted: give a file name that ends in .png")
         check_directory("--png", png.parent)
     console = open_console()
-    report = run_demo(plan, settings, console)
-    console.print(result_table(report.results, console.width))
-    if found := detection_table(report.results):
+    report = run_demo(chosen, under, settings, console)
+    results = report_data(report)["results"]
+    console.print(result_table(results, DEMO))
+    if found := detection_table(results):
         console.print(found)
-    tell_end(report.problems, lambda: write_report(report, png))
+    tell_end(report.problems, lambda: write_report(report, output, "demo", png))
     return EXIT_OK if report.ok else EXIT_FAILED

@@ -10,7 +10,6 @@ from fraud_filter.cli.verbs import LazyGroup, Sections
 VERBS = {
     "demo": ("lab.cli.demo", "Run every mode in turn on an embedded Kafka and Spark, and report."),
     "lab": ("lab.cli.verbs", "Measure and test the filter as its maintainers do: bench, capacity, broker."),
-    "experiment": ("lab.cli.experiment", "See what a changed setting does to a mode, side by side in one run."),
     "transitions": (
         "lab.cli.transitions",
         "Change the mode in every way under load on an embedded stack, and audit.",

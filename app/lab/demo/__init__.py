@@ -1,1 +1,1 @@
-"""`make demo`: every mode in turn on an embedded stack, watched live, audited and reported."""
+"""The demo: every mode in turn on an embedded stack, watched live, audited and reported."""

@@ -1,11 +1,15 @@
-"""What the user sees while the demo runs: a table that fills, or plain lines where no terminal is."""
+"""What the user sees while the demo runs: a table that fills, or plain lines where no terminal is.
+
+A running mode is seen from outside: its output through the probe, and the input topic's end.
+"""
 
 from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
@@ -17,16 +21,24 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from fraud_filter.config import Settings
+from fraud_filter.errors import FraudFilterError
+from fraud_filter.kafka.input_topic import InputTopic, open_input, records_between
 from fraud_filter.pages.numbers import format_number
-from fraud_filter.pages.palette import COLOURS
-from lab.bench.launch import Phase
-from lab.bench.plan import BenchPlan
-from lab.bench.results.table import rounded
-from lab.demo.result import ModeResult
+from fraud_filter.probe.probe import Probe
+from lab.bench.launch import Enter, Phase
+from lab.bench.look import COLOURS
+from lab.bench.percentiles import grouped_percentile
+from lab.bench.plan import Load
+from lab.bench.result import StartResult
+from lab.bench.table import rounded
+from lab.harness.periodic import Periodic
 
 State = Phase | Literal["waiting", "done", "failed"]
 _AT_REST = ("waiting", "done", "failed")
 
+#: Seconds between two looks at a running mode.
+_EVERY_S = 1.0
 #: The histogram's axis: one character a step, from 1 ms to 2 s, equal steps on a logarithmic scale.
 _STEPS = 24
 _LONGEST_MS = 2000
@@ -60,15 +72,16 @@ class ModeStatus:
         """A new state begins."""
         self.state, self.detail, self.began, self.total_s = state, detail, time.monotonic(), total_s
 
-    def finish(self, result: ModeResult) -> None:
+    def finish(self, start: StartResult) -> None:
         """The mode has ended: what was seen gives way to what was measured."""
-        if one := result.measured:
+        summary = "nothing was measured"
+        for one in start.rates:
             self.rate, self.distribution = one.kept_rate, one.append_ms
             self.p50_ms, self.p99_ms = one.append["p50_ms"], one.append["p99_ms"]
-        self.flagged, self.rejected = result.flagged, result.rejected
-        latency = f"p50 {rounded(self.p50_ms)} ms, p99 {rounded(self.p99_ms)} ms"
-        summary = f"{latency}, {format_number(self.flagged)} flagged, {result.audit}"
-        self.enter("failed" if result.problem else "done", detail=result.problem or summary)
+            self.flagged, self.rejected = one.flagged, one.rejected
+            latency = f"p50 {rounded(self.p50_ms)} ms, p99 {rounded(self.p99_ms)} ms"
+            summary = f"{latency}, {format_number(self.flagged)} flagged, {one.audit}"
+        self.enter("failed" if start.problem else "done", detail=start.problem or summary)
 
 
 #: Told that a mode has entered a new state.
@@ -76,12 +89,12 @@ Announce = Callable[[ModeStatus], None]
 
 
 @contextmanager
-def open_view(console: Console, plan: BenchPlan, statuses: Sequence[ModeStatus]) -> Iterator[Announce]:
+def open_view(console: Console, load: Load, statuses: Sequence[ModeStatus]) -> Iterator[Announce]:
     """The live table on a terminal, drawn four times a second; else lines (a log file, continuous integration)."""
     if not console.is_terminal:
         yield partial(_print_line, console)
         return
-    with Live(console=console, get_renderable=LiveTable(console, plan, statuses).render, refresh_per_second=4) as live:
+    with Live(console=console, get_renderable=LiveTable(console, load, statuses).render, refresh_per_second=4) as live:
         yield lambda _: live.refresh()  # the table shows all states anyway
 
 
@@ -96,16 +109,16 @@ def _print_line(console: Console, status: ModeStatus) -> None:
 class LiveTable:
     """A table of all modes. Their numbers change at any time."""
 
-    def __init__(self, console: Console, plan: BenchPlan, statuses: Sequence[ModeStatus]) -> None:
+    def __init__(self, console: Console, load: Load, statuses: Sequence[ModeStatus]) -> None:
         self._console = console
-        self._plan = plan
+        self._load = load
         self._statuses = statuses
         self._started = time.monotonic()
         self._spinner = Spinner("dots")
 
     def render(self) -> RenderableType:
         """The table as it stands now."""
-        plan = self._plan
+        load = self._load
         wide = self._console.width >= _WIDE
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0) if wide else 0)
         table.add_column("\nmode", no_wrap=True)
@@ -118,8 +131,8 @@ class LiveTable:
             table.add_row(*self._row(status, wide))
         minutes, seconds = divmod(int(time.monotonic() - self._started), 60)
         heading = (
-            f"{plan.rates[0]:g} payments/s over {plan.partitions} partitions, {plan.seconds:g} s a mode after "
-            f"{plan.settle_s:g} s of warm-up   {minutes}:{seconds:02d}"
+            f"{load.rates[0]:g} payments/s over {load.partitions} partitions, {load.seconds:g} s a mode after "
+            f"{load.settle_s:g} s of warm-up   {minutes}:{seconds:02d}"
         )
         return Group(Text(heading, style="dim"), table)
 
@@ -167,3 +180,52 @@ def histogram(distribution: Mapping[int, int]) -> str:
 def _step(latency_ms: float) -> int:
     share = math.log(max(latency_ms, 1)) / math.log(_LONGEST_MS)
     return min(int(share * _STEPS), _STEPS - 1)
+
+
+@contextmanager
+def watched(status: ModeStatus, announce: Announce, settings: Settings) -> Iterator[Enter]:
+    """Keeps the status of a mode up to date and shows it, while the mode runs on the topics of the settings.
+
+    Raises:
+        UsageError: no broker answers within `kafka_timeout_s` seconds, or a topic is missing.
+    """
+    with Probe(settings) as probe, open_input(settings) as topic, _Observer(probe, topic, status) as observer:
+
+        def enter(phase: Phase, seconds: float) -> None:
+            if phase == "measuring":
+                observer.begin()
+            status.enter(phase, seconds)
+            announce(status)
+
+        yield enter
+
+
+class _Observer(Periodic):
+    """What it shows is for the eye; the results are read back from the topics afterwards."""
+
+    def __init__(self, probe: Probe, topic: InputTopic, status: ModeStatus) -> None:
+        super().__init__("observer", _EVERY_S)
+        self._probe = probe
+        self._topic = topic
+        self._status = status
+        self._arrived = time.monotonic(), topic.end_offsets()
+        self._before: Counter[int] = Counter()
+
+    def begin(self) -> None:
+        """Latencies count from now on."""
+        with suppress(FraudFilterError):
+            self._before = Counter(self._probe.distribution())
+
+    def look(self) -> None:
+        """Brings the status up to date; what can't be seen stays as it was."""
+        with suppress(FraudFilterError):
+            status, snapshot = self._status, self._probe.snapshot()
+            now, end = time.monotonic(), self._topic.end_offsets()
+            since, arrived = self._arrived
+            status.rate = records_between(arrived, end) / (now - since)
+            self._arrived = now, end
+            reached = {partition: newest + 1 for partition, newest in snapshot.source_offsets.items()}
+            status.lag = records_between(reached, end)
+            status.flagged, status.rejected = snapshot.flagged, snapshot.rejected
+            status.distribution = Counter(self._probe.distribution()) - self._before
+            status.p50_ms, status.p99_ms = (grouped_percentile(status.distribution, at) for at in (50, 99))

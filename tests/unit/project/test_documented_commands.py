@@ -22,9 +22,9 @@ from fraud_filter.cli.main import cli
 from fraud_filter.config import Settings, env_name, load
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.home import HOME
-from lab.bench.names import CONTENDERS, parse_modes, parse_names
+from lab.bench.contenders import parse_contenders
+from lab.bench.names import parse_modes
 from lab.bench.plan import parse_rates
-from lab.experiment.change import parse_change
 from lab.faults.catalogue import choose
 from lab.transitions.route import parse_changes
 from making import make
@@ -32,10 +32,9 @@ from making import make
 CALLS = [call for page in PAGES for call in find_calls(page)]
 #: What a verb reads out of an option's text after Click has taken it, by verb and option; "" is any verb.
 READERS: dict[tuple[str, str], Callable[[str], object]] = {
-    ("", "contenders"): lambda text: parse_names(text, CONTENDERS, "--contenders", "a contender"),
+    ("", "contenders"): lambda text: parse_contenders((text,)),
     ("", "modes"): parse_modes,
     ("", "rates"): parse_rates,
-    ("experiment", "changes"): parse_change,
     ("faults", "only"): choose,
     ("transitions", "only"): parse_changes,
 }
@@ -160,7 +159,7 @@ def test_each_command_of_the_documents_can_be_called(call: Call) -> None:
         "fraud-filter run --mode realtime",
         "fraud-filter run --velocity-lag soon",
         "fraud-filter checkpoint look PATH",
-        "fraud-filter experiment continuous linger=5",
+        "fraud-filter lab bench --contenders continuous:linger=5",
         "fraud-filter lab bench --contenders flnk",
         "fraud-filter transitions --only real-time",
         "FRAUD_MOD=continuous",

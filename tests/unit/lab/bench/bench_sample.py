@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
-from fraud_filter.metrics.latency import Second
-from lab.bench.plan import BenchPlan
-from lab.bench.results.percentiles import counted, summarise
-from lab.bench.results.report import BenchReport
-from lab.bench.results.result import RateResult, StartResult
+from lab.bench.percentiles import counted, summarise
+from lab.bench.plan import Load
+from lab.bench.report import Report
+from lab.bench.result import RateResult, Second, StartResult
 from lab.harness.machine import describe_machine, describe_versions
 from lab.harness.outcome import Audited
 
 #: contender -> median in ms.
 MEDIANS = {"micro-batch": 400.0, "real-time": 2.6, "floor": 2.0}
+CHANGED = "real-time:linger_ms=5"
 ROUNDS = 3
 
 
-def sample_rate(name: str, rate: float, seed: int, **changes: object) -> RateResult:
+def sample_rate(name: str, rate: float, seed: int, **changes: Any) -> RateResult:
     """One rate of one round of a contender; `changes` replace single fields."""
     draw = random.Random(f"{name} {rate} {seed}")
-    median = MEDIANS[name] * (1 + seed / 100)
+    median = MEDIANS[name.partition(":")[0]] * (1 + seed / 100)
     counts = counted([int(median * draw.lognormvariate(0, 0.3) + draw.random()) for _ in range(1000)])
     figures = summarise(counts)
     result = RateResult(
@@ -40,8 +40,10 @@ def sample_rate(name: str, rate: float, seed: int, **changes: object) -> RateRes
         lag=1,
         behind_s=0.1,
         audit=Audited(0, 0, 0),
+        flagged=1500,
+        rejected=31,
     )
-    return replace(result, **changes)  # type: ignore[arg-type]
+    return replace(result, **changes)
 
 
 def sample_starts() -> list[StartResult]:
@@ -53,13 +55,15 @@ def sample_starts() -> list[StartResult]:
     ]
 
 
-def sample_report(output: Path = Path(), starts: list[StartResult] | None = None) -> BenchReport:
+def sample_report(starts: list[StartResult] | None = None, **changes: Any) -> Report:
     """A report of the sample starts."""
-    return BenchReport(
-        plan=BenchPlan(contenders=tuple(MEDIANS), rates=(100, 1000), rounds=ROUNDS, output=output),
+    report = Report(
         starts=sample_starts() if starts is None else starts,
+        load=Load(rates=(100, 1000)),
+        words=dict.fromkeys(MEDIANS, "a contender"),
         versions=describe_versions(kafka="4.1.1", java="17.0.15"),
         machine=describe_machine(),
-        settings={"rates": "100, 1000", "warmup_s": 12},
+        settings={"rates": "100, 1000", "rounds": ROUNDS, "repeats": 2, "warmup_s": 12},
         took_s=1234.56,
     )
+    return replace(report, **changes)

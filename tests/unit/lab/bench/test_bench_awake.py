@@ -7,7 +7,7 @@ import os
 import psutil
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from lab.bench.awake import cores_awake
+from lab.bench.run import cores_awake
 from lab.harness.workspace import Workspace
 
 

@@ -9,12 +9,10 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from lab.bench.evaluate import evaluate
-from lab.bench.plan import BenchPlan
 from lab.bench.readback import Payments
-from lab.bench.results.result import RateResult
+from lab.bench.result import RateResult
 from lab.harness.sampler import Sampler
 
-PLAN = BenchPlan(contenders=("floor",), rates=(100,), seconds=3, settle_s=1)
 START_US = 1_790_000_000_000_000
 
 
@@ -27,7 +25,7 @@ def payments(latency_ms: Any, late_us: int = 0, count: int = 400) -> Payments:
 
 
 def figures(of: Payments) -> RateResult:
-    return evaluate(PLAN, 100, of, Sampler({}))
+    return evaluate(100, of, Sampler({}), settle_s=1, seconds=3)
 
 
 def test_settling_is_left_out() -> None:

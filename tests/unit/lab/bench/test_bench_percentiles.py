@@ -7,7 +7,7 @@ import statistics
 
 import pytest
 
-from lab.bench.results.percentiles import counted, grouped_percentile, summarise
+from lab.bench.percentiles import counted, grouped_percentile, summarise
 
 
 def stamped(latencies_ms: list[float], seed: int = 1) -> dict[int, int]:

@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench_sample import MEDIANS, ROUNDS, sample_rate, sample_report, sample_starts
+from bench_sample import CHANGED, MEDIANS, ROUNDS, sample_rate, sample_report, sample_starts
 from fraud_filter.errors import FraudFilterError
-from lab.bench.results.report import render_html, report_data, write_report
-from lab.bench.results.result import StartResult
-from lab.bench.results.table import markdown_results, result_table
+from fraud_filter.pages.numbers import NOT_MEASURED
+from lab.bench.plan import Load
+from lab.bench.report import render_html, report_data, write_report
+from lab.bench.result import RateResult, StartResult
+from lab.bench.table import BENCH, DEMO, describe_start, detection_table, markdown_results, result_table
 from lab.harness.outcome import Audited
 
 FAILED = StartResult("floor", 1, error="the floor ended with exit code 1\n  <script>alert(1)</script>")
@@ -52,7 +54,7 @@ def test_the_table_at_the_end_shows_latency_from_the_due_time_too() -> None:
     starts = sample_starts()
     late = replace(starts[0], rates=tuple(replace(rate, due={**rate.due, "p99_ms": 7654}) for rate in starts[0].rates))
     console = Console(width=200, file=StringIO())
-    console.print(result_table(report_data(sample_report(starts=[late]))["results"]))
+    console.print(result_table(report_data(sample_report([late]))["results"]))
     assert isinstance(console.file, StringIO)
     shown = console.file.getvalue()
     assert "due p99" in shown
@@ -69,42 +71,61 @@ def test_the_table_for_the_documentation_has_a_line_for_each_contender() -> None
     assert all(line.endswith(" | 2 | 2 | 0 |") for line in lines)
 
 
-def test_the_page_is_one_file_that_loads_nothing() -> None:
-    html = render_html(sample_report())
+@pytest.fixture(scope="module")
+def html() -> str:
+    found = {"rules": {"precision": 0.5, "recall": 0.1}, "velocity": {"precision": None, "recall": 0.934}}
+    changed = StartResult(CHANGED, 1, (sample_rate(CHANGED, 100, 1, detection=found),), 9.5, 400.0)
+    late = StartResult("micro-batch", 4, (sample_rate("micro-batch", 1000, 1, behind_s=14.2, lag=2957),))
+    return render_html(sample_report([*sample_starts(), changed, late], words=dict.fromkeys([*MEDIANS, CHANGED], "-")))
+
+
+def test_the_page_is_one_file_that_loads_nothing(html: str) -> None:
     addresses = re.findall(r'(?:src|href)="([^"]*)"', html)
     assert [address for address in addresses if not address.startswith(("#", "data:"))] == []
     assert "<script" not in html
+    assert "@import" not in html
     assert html.count("<svg") == 5  # two rates, throughput, cost, over time
 
 
-def test_the_page_shows_figures_ratios_and_method() -> None:
-    html = render_html(sample_report())
-    for expected in ("real-time/floor", "Audits passed", "coordinated omission", "4.1.1", "warmup (s)", *MEDIANS):
-        assert expected in html
+@pytest.mark.parametrize(
+    "expected",
+    ["Audits passed", "coordinated omission", "4.1.1", "warmup (s)", f"{CHANGED}/real-time", "exactly-once", "93 %",
+     "within 20 ms", "objective 20 ms", "micro-batch did not keep up at 1,000/s", *MEDIANS],
+)  # fmt: skip
+def test_the_page_shows_figures_ratios_and_method(html: str, expected: str) -> None:
+    assert expected in html
 
 
 def test_a_failed_start_is_told_and_escaped() -> None:
-    report = sample_report(starts=[*sample_starts()[3:], FAILED])
+    report = sample_report([*sample_starts()[3:], FAILED])
     html = render_html(report)
     assert not report.ok
     assert "round 1, floor: the floor ended with exit code 1" in html
+    assert "floor failed." in html
     assert "<script>" not in html
     assert "Audits passed" not in html
 
 
 def test_losses_are_a_problem() -> None:
     lossy = replace(sample_starts()[0], rates=(sample_rate("micro-batch", 100, 1, audit=Audited(3, 0, 0)),))
-    report = sample_report(starts=[lossy, *sample_starts()[1:]])
+    report = sample_report([lossy, *sample_starts()[1:]])
     assert report.problems == ["round 1, micro-batch: the audit found lost or unexpected payments"]
 
 
-def test_what_did_not_keep_up_is_said_with_rate_and_lag() -> None:
-    late = replace(sample_starts()[0], rates=(sample_rate("micro-batch", 1000, 1, behind_s=14.2, lag=2957),))
-    assert "micro-batch did not keep up at 1,000/s" in render_html(sample_report(starts=[late]))
+def test_percent_within_the_objective_is_never_rounded_up() -> None:
+    one = StartResult("real-time", 1, (sample_rate("real-time", 100, 1, append_ms={1: 9997, 21: 3}),))
+    assert "99.9 % within 20 ms" in render_html(sample_report([one], load=Load(rates=(100,))))
+
+
+def test_what_can_only_be_compared_at_several_rates_is_left_out_of_one() -> None:
+    one = StartResult("real-time", 1, (sample_rate("real-time", 100, 1),))
+    html = render_html(sample_report([one], load=Load(rates=(100,))))
+    assert "How far each goes" not in html
+    assert html.count("<svg") == 3
 
 
 def test_all_files_are_written(tmp_path: Path) -> None:
-    written = write_report(sample_report(tmp_path))
+    written = write_report(sample_report(), tmp_path, "bench")
     assert [path.name for path in written] == [
         "bench-report.html",
         "bench-report.json",
@@ -119,8 +140,13 @@ def test_all_files_are_written(tmp_path: Path) -> None:
         assert width > 1600
 
 
+def test_a_demo_has_the_plot_that_is_asked_for(tmp_path: Path) -> None:
+    written = write_report(sample_report(), tmp_path, "demo", tmp_path / "plot.png")
+    assert [path.name for path in written] == ["demo-report.html", "demo-report.json", "plot.png"]
+
+
 def test_a_report_without_any_measurement_still_stands(tmp_path: Path) -> None:
-    written = write_report(sample_report(tmp_path, starts=[FAILED]))
+    written = write_report(sample_report([FAILED]), tmp_path, "bench")
     assert len(written) == 2
     assert "<svg" not in written[0].read_text()
 
@@ -128,4 +154,37 @@ def test_a_report_without_any_measurement_still_stands(tmp_path: Path) -> None:
 def test_a_report_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
     (tmp_path / "bench-report.html").mkdir()
     with pytest.raises(FraudFilterError, match="the report can't be written"):
-        write_report(sample_report(tmp_path))
+        write_report(sample_report(), tmp_path, "bench")
+
+
+@pytest.mark.parametrize("columns", [BENCH, DEMO])
+def test_the_table_cuts_nothing_and_the_demo_s_fits_80_characters(columns: tuple[str, ...]) -> None:
+    width = 80 if columns is DEMO else 180
+    console = Console(width=width, file=StringIO())
+    console.print(result_table(report_data(sample_report())["results"], columns))
+    assert isinstance(console.file, StringIO)
+    shown = console.file.getvalue()
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= width
+    assert "micro-batch" in shown
+
+
+def test_a_start_that_ended_is_a_line_for_each_rate_and_one_for_its_error() -> None:
+    append = {"p50_ms": 2.346, "p99_ms": 5.75}
+    kept = RateResult(100.0, 99.7, append=append, audit=Audited(0, 3, 0), payments=200, decisions=100)
+    behind = RateResult(5000.0, append=append, audit=Audited(0, 0, 0), lag=9000, behind_s=20)
+    start = StartResult("floor", 2, (kept, RateResult(1000.0), behind), error="it ended with exit code 4")
+    assert describe_start(start) == [
+        "round 2, floor, 100/s: p50 2.35 ms, p99 5.75 ms, 0 lost, 3 duplicated, 0 unexpected",
+        "round 2, floor, 1000/s: p50 ? ms, p99 ? ms, ? lost, ? duplicated, ? unexpected".replace("?", NOT_MEASURED),
+        "round 2, floor, 5000/s: p50 2.35 ms, p99 5.75 ms, 0 lost, 0 duplicated, 0 unexpected; 9000 decisions behind "
+        "at the end",
+        "round 2, floor: it ended with exit code 4",
+    ]
+
+
+def test_what_the_rules_find_is_told_where_it_was_labelled() -> None:
+    assert detection_table([{"mode": "floor", "detection": None}]) is None
+    table = detection_table([{"mode": "x", "detection": {"velocity": {"precision": None, "recall": 0.93}}}])
+    assert table is not None
+    assert [list(column.cells) for column in table.columns] == [["x"], ["velocity"], ["-"], ["93%"]]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bench_sample import sample_rate
-from lab.bench.results.lines import describe_start
-from lab.bench.results.result import RateResult, StartResult
-from lab.bench.results.summary import find_limits, ratios, summarise_rounds, summarise_starts
+from bench_sample import CHANGED, sample_rate
+from lab.bench.result import RateResult, StartResult
+from lab.bench.summary import find_limits, ratios, share_within, summarise_rounds, summarise_starts
+from lab.bench.table import describe_start
 from lab.harness.outcome import Audited
 
 
@@ -36,7 +36,20 @@ def test_a_result_is_the_median_of_its_rounds_and_says_how_far_they_are_apart() 
 
 
 def test_a_ratio_is_the_median_of_the_rounds_own_ratios() -> None:
-    assert ratios(ROUNDS, 100)["real-time/floor"] == {"p50": 1.5, "p99": 1.5}  # of 1.5, 1 and 2.5
+    assert ratios(ROUNDS, 100)["real-time/floor"] == {"p50": 1.5, "p99": 1.5, "cpu": 1.0}  # of 1.5, 1 and 2.5
+
+
+def test_a_contender_with_another_setting_is_set_against_the_one_that_it_changes() -> None:
+    changed = [start(CHANGED, number, 6.0, cpu_s={"contender": 8.0}) for number in (1, 2, 3)]
+    found = ratios([*ROUNDS, *changed], 100)
+    assert list(found) == [f"{CHANGED}/real-time", "real-time/floor"]
+    assert found[f"{CHANGED}/real-time"] == {"p50": 2.4, "p99": 2.4, "cpu": 2.0}
+
+
+def test_the_limit_itself_is_within_the_limit() -> None:
+    one = sample_rate("floor", 100, 1, append_ms={19: 1, 20: 1, 21: 2})
+    assert share_within([one], 20) == 0.5
+    assert share_within([], 20) is None
 
 
 def test_a_pair_of_which_one_did_not_run_has_no_ratio() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lab.bench.results.result import RateResult, StartResult
-from lab.bench.results.undisturbed import run_undisturbed
+from lab.bench.result import RateResult, StartResult
+from lab.bench.run import run_undisturbed
 from lab.harness.outcome import Audited
 
 

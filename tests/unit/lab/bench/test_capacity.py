@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from fraud_filter.cli.main import cli
 from fraud_filter.errors import UsageError
-from lab.bench.results.capacity import Machines, estimate, load_report
+from lab.bench.capacity import Machines, estimate, load_report
 
 
 def _result(mode: str, rate: float, **changes: Any) -> dict[str, Any]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
-from demo_sample import failed, sample_plan, sample_result, sample_results
+from lab.bench.names import MODE_NAMES
+from lab.bench.percentiles import counted, summarise
+from lab.bench.result import RateResult, StartResult
 from lab.demo.live import LiveTable, ModeStatus, histogram, histogram_axis, open_view
-from lab.demo.table import result_table
+from lab.demo.run import demo_load
+from lab.harness.outcome import Audited
+
+LOAD = demo_load(100, seconds=30, warmup_s=12)
 
 
 def console(width: int, terminal: bool = True) -> Console:
@@ -22,10 +26,19 @@ def printed(to: Console) -> str:
     return to.file.getvalue()
 
 
+def ended(mode: str, latencies: list[int], flagged: int = 8, rejected: int = 0) -> StartResult:
+    counts = counted(latencies)
+    audit = Audited(0, 0, 0)
+    rate = RateResult(
+        100, 99.8, append=summarise(counts), append_ms=counts, audit=audit, flagged=flagged, rejected=rejected
+    )
+    return StartResult(mode, 1, (rate,))
+
+
 def sample_statuses() -> list[ModeStatus]:
-    statuses = [ModeStatus(result.mode, lag=12345) for result in sample_results()]
-    for status, result in zip(statuses, sample_results()[:2], strict=False):
-        status.finish(replace(result, flagged=123456, rejected=12345))
+    statuses = [ModeStatus(mode, lag=12345) for mode in MODE_NAMES]
+    for status in statuses[:2]:
+        status.finish(ended(status.mode, list(range(200, 900)), 123456, 12345))
     statuses[2].enter("measuring", 30)
     statuses[2].began -= 12
     return statuses
@@ -34,7 +47,7 @@ def sample_statuses() -> list[ModeStatus]:
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_live_table_fits_and_cuts_nothing(width: int) -> None:
     to = console(width)
-    to.print(LiveTable(to, sample_plan(), sample_statuses()).render())
+    to.print(LiveTable(to, LOAD, sample_statuses()).render())
     shown = printed(to)
     assert "…" not in shown
     assert max(map(len, shown.splitlines())) <= width
@@ -43,32 +56,15 @@ def test_the_live_table_fits_and_cuts_nothing(width: int) -> None:
     assert ("100    1 s" in shown) == (width == 120)  # the histogram where there is room for it
 
 
-@pytest.mark.parametrize("width", [80, 120])
-def test_the_final_table_fits_and_cuts_nothing(width: int) -> None:
-    to = console(width)
-    to.print(result_table(sample_results(), to.width))
-    shown = printed(to)
-    assert "…" not in shown
-    assert max(map(len, shown.splitlines())) <= width
-    assert "exactly-once" in shown
-    assert shown.count("3,000") == 4
-
-
-def test_a_failed_mode_has_dashes_in_the_final_table() -> None:
-    to = console(120)
-    to.print(result_table([failed("the filter ended")], to.width))
-    row = next(line for line in printed(to).splitlines() if "continuous" in line)
-    assert row.split()[2:] == ["\N{EN DASH}"] * 9
-
-
 def test_without_a_terminal_each_state_is_a_line() -> None:
     to = console(80, terminal=False)
     status = ModeStatus("continuous")
-    with open_view(to, sample_plan(), [status]) as announce:
+    with open_view(to, LOAD, [status]) as announce:
         status.enter("measuring", 30)
         announce(status)
-        for result in (failed("[red] the filter ended " + "x" * 80), sample_result("continuous", [2, 2, 2, 9])):
-            status.finish(result)
+        failed = StartResult("continuous", 1, error="[red] the filter ended " + "x" * 80)
+        for start in (failed, ended("continuous", [2, 2, 2, 9])):
+            status.finish(start)
             announce(status)
     first, second, third = printed(to).splitlines()
     assert first.endswith("continuous: measuring 30 s")
@@ -78,7 +74,7 @@ def test_without_a_terminal_each_state_is_a_line() -> None:
 
 def test_on_a_terminal_the_table_is_live() -> None:
     to = console(100)
-    with open_view(to, sample_plan(), sample_statuses()) as announce:
+    with open_view(to, LOAD, sample_statuses()) as announce:
         announce(sample_statuses()[0])
     assert "measuring 12/30 s" in printed(to)
 

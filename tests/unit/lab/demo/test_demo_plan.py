@@ -9,9 +9,7 @@ import pytest
 from fraud_filter.errors import UsageError
 from in_process import call
 from lab.bench.names import MODE_NAMES, parse_modes
-from lab.demo.run import demo_plan
-
-GOOD = {"contenders": ("continuous",), "rates": (100,)}
+from lab.demo.run import demo_load
 
 
 def test_all_modes_run_when_none_is_named() -> None:
@@ -36,8 +34,8 @@ def test_unknown_and_repeated_modes_are_refused(text: str, reason: str) -> None:
 
 
 def test_the_warm_up_is_at_the_measured_rate() -> None:
-    plan = demo_plan(**GOOD, warmup_s=7)
-    assert (plan.settle_s, plan.warmup_s, plan.rounds, plan.repeats) == (7, 0, 1, 0)
+    load = demo_load(100, warmup_s=7)
+    assert (load.rates, load.settle_s, load.warmup_s) == ((100,), 7, 0)
 
 
 @pytest.mark.parametrize(

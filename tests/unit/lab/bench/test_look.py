@@ -1,4 +1,4 @@
-"""What all pages share: the colours of plots and of the style sheet are the same, and dark pages have their own."""
+"""Colours of plots and of the style sheet are the same, and dark pages have their own."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from fraud_filter.home import HOME
-from fraud_filter.pages.palette import COLOURS, SERIES
-from fraud_filter.pages.plotting import EDGE, FAINT, INK, OBJECTIVE_INK, format_latency, svg
+from lab.bench.look import COLOURS, EDGE, FAINT, INK, MARKERS, OBJECTIVE_INK, SERIES, format_latency, looks, svg
 
-CSS = (HOME / "app/fraud_filter/pages/page.css").read_text()
+CSS = (HOME / "app/lab/bench/page.css").read_text()
 
 
 def _variables(css: str) -> dict[str, str]:
@@ -61,3 +60,10 @@ def test_a_plot_takes_its_colours_from_the_page() -> None:
 
 def test_latencies_on_an_axis_have_a_unit() -> None:
     assert [format_latency(ms) for ms in (0.5, 20, 1000, 2500)] == ["0.5 ms", "20 ms", "1 s", "2.5 s"]
+
+
+def test_a_contender_with_another_setting_has_a_look_of_its_own() -> None:
+    found = looks(["real-time", "real-time:linger_ms=5", "real-time:linger_ms=9"])
+    assert found["real-time"] == ("real-time", COLOURS["real-time"], MARKERS["real-time"])
+    assert [one.variable for one in found.values()] == ["real-time", "series-1", "series-2"]
+    assert len({one.colour for one in found.values()}) == 3

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fraud_filter.metrics.latency import Second
 from lab.bench.plan import DRIFT
 from lab.harness.outcome import NOT_AUDITED, Audited
 
@@ -14,6 +13,19 @@ from lab.harness.outcome import NOT_AUDITED, Audited
 BEHIND_S = 2.0
 #: A contender that gets less than this share of what the generator is to send has not shown that it keeps up with it.
 KEPT_SHARE = 0.99
+#: Others may have so much of the processor time that was wanted while measuring; on a quiet machine it is less than a
+#: hundredth.
+MOST_STOLEN = 0.05
+
+
+@dataclass(frozen=True)
+class Second:
+    """One measured second: `second` counts from 1; latencies are None when nothing came out."""
+
+    second: int
+    decisions: int
+    p50_ms: float | None
+    max_ms: float | None
 
 
 @dataclass(frozen=True)
@@ -27,7 +39,9 @@ class RateResult:
     seconds in the measured seconds, by program; `stolen_share` is what a hypervisor gave to others of the processor
     time that was wanted then, a part of 1. `backlog` are the payments behind the newest decided one when the measured
     seconds began. `lag` is the number of decisions that were still to come when the last payment was appended,
-    `behind_s` how long the last of them took. `audit` is of all payments at this rate, settling included.
+    `behind_s` how long the last of them took. `audit` is of all payments at this rate, settling included, as are
+    `flagged`, `rejected`, `features` (how many decisions' were compared, how many differed; None where the rules have
+    none) and `detection` (precision and recall by family of rules; None where nothing was labelled).
     """
 
     rate: float
@@ -46,6 +60,10 @@ class RateResult:
     lag: int = 0
     behind_s: float = 0
     audit: Audited = NOT_AUDITED
+    flagged: int | None = None
+    rejected: int | None = None
+    features: Mapping[str, int] | None = None
+    detection: Mapping[str, Mapping[str, float | None]] | None = None
 
     @property
     def cpu_s_per_1000(self) -> float | None:
@@ -91,6 +109,17 @@ class StartResult:
     def stolen_share(self) -> float | None:
         """The highest of its rates' shares of processor time that others took; None: not known."""
         return max((rate.stolen_share for rate in self.rates if rate.stolen_share is not None), default=None)
+
+    @property
+    def problem(self) -> str:
+        """What went wrong, in one line; empty when nothing did.
+
+        Of an error that quotes a log, that is what it says itself and the last line of the log.
+        """
+        if self.error is None:
+            return "" if self.ok else "the audit found lost or unexpected payments"
+        first, *quoted = self.error.strip().splitlines()
+        return f"{first.removesuffix('; its last lines:')}: {quoted[-1].strip()}" if quoted else first
 
     @property
     def ok(self) -> bool:

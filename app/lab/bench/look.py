@@ -1,19 +1,67 @@
-"""The look of every plot, and a matplotlib figure as an `<svg>` element for a light or a dark page."""
+"""Colours and markers, the look of every plot, and a figure as an `<svg>` element for a light or a dark page."""
 
 from __future__ import annotations
 
 import io
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from fraud_filter.modes import OBJECTIVE_MS
-from fraud_filter.pages.palette import COLOURS, SERIES
+from fraud_filter.modes import MODES, OBJECTIVE_MS
+
+#: Okabe and Ito's palette, and never colour alone (curves and rows carry the mode's name), so that a
+#: print in grey or a colour-blind eye can tell the modes apart.
+COLOURS: Mapping[str, str] = {
+    **{mode.name: mode.colour for mode in MODES.values()},
+    "continuous-single": "#3a93c8",
+    "floor": "#5f6b76",
+    "flink": "#7b5ea7",
+    "velocity": "#8a6d1b",
+    "flink-velocity": "#b0529c",
+    "model": "#4a6fb5",
+}
+
+#: Marker shapes by matplotlib's names.
+MARKERS: Mapping[str, str] = {
+    **{mode.name: mode.marker for mode in MODES.values()},
+    "continuous-single": "<",
+    "floor": "v",
+    "flink": "P",
+    "velocity": "d",
+    "flink-velocity": "X",
+    "model": "p",
+}
+
+#: What is compared besides, such as a mode with another setting: another eight colours and markers, in order.
+SERIES = ("#2f5d9b", "#c2571a", "#2b8a5b", "#8b4fb3", "#b23a48", "#6b7a2a", "#17818f", "#7a5b3e")
+_SERIES_MARKERS = "osD^v<>*"
+
+
+class Look(NamedTuple):
+    """How a contender is drawn: the variable of page.css that has its colour, the colour, and a marker."""
+
+    variable: str
+    colour: str
+    marker: str
+
+
+def looks(names: Sequence[str]) -> dict[str, Look]:
+    """The look of each contender."""
+    others = [name for name in names if name not in COLOURS]
+    return {
+        name: Look(name, COLOURS[name], MARKERS[name]) if name in COLOURS else _series(others.index(name) % len(SERIES))
+        for name in names
+    }
+
+
+def _series(number: int) -> Look:
+    return Look(f"series-{number + 1}", SERIES[number], _SERIES_MARKERS[number])
+
 
 INK, FAINT, EDGE, OBJECTIVE_INK = "#1f2933", "#d9dfe5", "#9aa5b1", "#4a5560"
 

@@ -1,0 +1,153 @@
+"""The report of a bench: JSON with every figure, a page to look at, and its plots as PNG."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import matplotlib as mpl
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from fraud_filter.errors import FraudFilterError
+from fraud_filter.modes import OBJECTIVE_MS
+from fraud_filter.pages.numbers import format_number, label_fact
+from lab.bench import plots
+from lab.bench.look import RC, looks, svg
+from lab.bench.plan import Load
+from lab.bench.result import MOST_STOLEN, StartResult
+from lab.bench.summary import P99_LIMIT_MS, find_limits, names_of, ratios, summarise_rounds, summarise_starts
+from lab.bench.table import FAMILY_WORDS, rounded
+from lab.harness.outcome import to_plain
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that the report tells: the load, what came out, and on what it ran. `words` is on each contender."""
+
+    starts: Sequence[StartResult]
+    load: Load
+    words: Mapping[str, str]
+    versions: Mapping[str, str]
+    machine: Mapping[str, str | int | float]
+    settings: Mapping[str, Any]
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    took_s: float = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether every start ran to its end with clean audits."""
+        return not self.problems
+
+    @property
+    def problems(self) -> list[str]:
+        """What went wrong, a sentence each; empty when nothing did."""
+        return [f"round {one.round}, {one.contender}: {one.problem}" for one in self.starts if one.problem]
+
+
+def report_data(report: Report) -> dict[str, Any]:
+    """The report as plain data. Units end the names; null is not measured, never zero."""
+    results = summarise_rounds(report.starts)
+    return {
+        "ok": report.ok,
+        "started_at": report.started_at.isoformat(timespec="seconds"),
+        "took_s": round(report.took_s, 1),
+        "results": results,
+        "ratios": ratios(report.starts, min(report.load.rates)),
+        "limits": find_limits(results, P99_LIMIT_MS),
+        "starts": summarise_starts(report.starts),
+        "versions": dict(report.versions),
+        "machine": dict(report.machine),
+        "settings": dict(report.settings),
+        "rounds": [_start_data(start) for start in report.starts],
+    }
+
+
+def _start_data(start: StartResult) -> dict[str, Any]:
+    rates = [{**to_plain(rate), "cpu_s_per_1000": rate.cpu_s_per_1000} for rate in start.rates]
+    return {**asdict(start), "rates": rates}
+
+
+def draw(report: Report, results: Sequence[Mapping[str, Any]]) -> dict[str, Figure]:
+    """The plots by their names, those of which nothing was measured left out. Call it within matplotlib's `RC`."""
+    rates, look = report.load.rates, looks(names_of(report.starts))
+    drawn = {f"percentiles-{rate:g}": plots.percentiles(report.starts, results, rate, look) for rate in rates}
+    drawn["over-time"] = plots.over_time(report.starts, min(rates), look)
+    if len(rates) > 1:
+        drawn["throughput"] = plots.throughput(results, look)
+    drawn["cost"] = plots.cost(results, look)
+    return {name: figure for name, figure in drawn.items() if figure is not None}
+
+
+def render_html(report: Report) -> str:
+    """The page: one file that loads nothing, for the screen and for paper."""
+    data = report_data(report)
+    with mpl.rc_context(RC):
+        drawn = {name: Markup(svg(figure)) for name, figure in draw(report, data["results"]).items()}  # noqa: S704
+    lowest = min(report.load.rates)
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("lab.bench", ""), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters |= {"number": format_number, "label": label_fact, "rounded": rounded, "percent": _percent}
+    return environment.get_template("report.html.j2").render(
+        load=report.load,
+        data=data,
+        lowest=lowest,
+        first={result["mode"]: result for result in data["results"] if result["rate"] == lowest},
+        behind=[result for result in data["results"] if not result["keeps_up"]],
+        failed=[start for start in report.starts if start.error],
+        p99_limit_ms=P99_LIMIT_MS,
+        objective_ms=OBJECTIVE_MS,
+        most_stolen=MOST_STOLEN,
+        families=FAMILY_WORDS,
+        words=report.words,
+        looks=looks(names_of(report.starts)),
+        plots=drawn,
+        problems=report.problems,
+        started_at=report.started_at,
+    )
+
+
+def _percent(share: float) -> str:
+    """Percent, cut to one decimal: 99.97 must not read as 100."""
+    return f"{math.floor(share * 1000) / 10:g} %"
+
+
+def write_report(report: Report, folder: Path, stem: str, png: Path | None = None) -> list[Path]:
+    """Writes STEM-report.html and STEM-report.json into the folder, and the plots as PNG; returns the paths.
+
+    Args:
+        png: takes the plot of latency by percentile, in place of all plots in the folder.
+
+    Raises:
+        FraudFilterError: a file can't be written.
+    """
+    with mpl.rc_context(RC):
+        data = report_data(report)
+        drawn = draw(report, data["results"])
+        pictures = {folder / f"{stem}-{name}.png": figure for name, figure in drawn.items()}
+        if stem == "demo":
+            first = drawn.get(f"percentiles-{report.load.rates[0]:g}")
+            pictures = {png: first} if png and first else {}
+        texts = {
+            folder / f"{stem}-report.html": render_html(report),
+            folder / f"{stem}-report.json": json.dumps(data, indent=1) + "\n",
+        }
+        return list(_write(texts, pictures))
+
+
+def _write(texts: Mapping[Path, str], pictures: Mapping[Path, Figure]) -> Iterable[Path]:
+    try:
+        for path, text in texts.items():
+            path.write_text(text, encoding="utf-8")
+        for path, figure in pictures.items():
+            figure.savefig(path, format="png", dpi=200, facecolor="white")
+    except OSError as error:
+        raise FraudFilterError(f"the report can't be written: {error}") from None
+    return [*texts, *pictures]

@@ -1,1 +1,0 @@
-"""What the bench says of its rounds: results, tables, pages."""

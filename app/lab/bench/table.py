@@ -1,0 +1,130 @@
+"""What a terminal and the documentation show of a bench: a line for each start that ended, and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from fraud_filter.pages.numbers import NOT_MEASURED, format_number
+from fraud_filter.text.tables import markdown
+from lab.bench.result import RateResult, StartResult
+from lab.harness.outcome import must_be_zero
+
+#: Columns of a result: heading, and what of it is shown.
+_COLUMNS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Text | str]]] = {
+    "rate": ("rate\n/s", lambda one: format_number(one["rate"])),
+    "p50": ("p50\nms", lambda one: rounded(one["p50_ms"])),
+    "p90": ("p90\nms", lambda one: rounded(one["p90_ms"])),
+    "p99": ("p99\nms", lambda one: rounded(one["p99_ms"])),
+    "p999": ("p99.9\nms", lambda one: rounded(one["p999_ms"])),
+    "max": ("max\nms", lambda one: rounded(one["max_ms"])),
+    "due": ("due p99\nms", lambda one: rounded(one["due_p99_ms"])),
+    "spread": ("spread\np50 %", lambda one: rounded(None if one["spread_p50"] is None else one["spread_p50"] * 100)),
+    "cpu": ("CPU s\n/1000", lambda one: rounded(one["cpu_s_per_1000"])),
+    "memory": ("memory\nMiB", lambda one: rounded(one["rss_mib"])),
+    "flagged": ("\nflagged", lambda one: format_number(one["flagged"])),
+    "lost": ("\nlost", lambda one: must_be_zero(one["lost"])),
+    "duplicated": ("dupli-\ncated", lambda one: format_number(one["duplicated"])),
+    "unexpected": ("unex-\npected", lambda one: must_be_zero(one["unexpected"])),
+    "rejected": ("\nrejected", lambda one: format_number(one["rejected"])),
+}
+BENCH = (
+    *("rate", "p50", "p90", "p99", "p999", "max", "due", "spread", "cpu", "memory"),
+    *("lost", "duplicated", "unexpected"),
+)
+#: What rules of a family look at.
+FAMILY_WORDS = {"rules": "single payments", "velocity": "velocity", "model": "the model's score"}
+#: As wide as 80 characters.
+DEMO = ("p50", "p90", "p99", "max", "flagged", "lost", "duplicated", "unexpected", "rejected")
+
+
+def result_table(results: Sequence[Mapping[str, Any]], columns: Sequence[str] = BENCH) -> Table:
+    """The `results` of a report; latencies in milliseconds, red is what must be zero and is not.
+
+    They are from append to append, but for `due p99`: from when a payment was meant to be sent.
+    """
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("\ncontender", overflow="fold")
+    for name in columns:
+        table.add_column(_COLUMNS[name][0], justify="right", no_wrap=True)
+    for result in results:
+        contender = Text(result["mode"], style="bold" if result["keeps_up"] else "bold red")
+        table.add_row(contender, *(_COLUMNS[name][1](result) for name in columns))
+    return table
+
+
+def describe_start(start: StartResult) -> list[str]:
+    """A line for each rate that was measured, and one for what ended the start before its time."""
+    head = f"round {start.round}, {start.contender}"
+    lines = [
+        f"{head}, {rate.rate:g}/s: p50 {rounded(rate.append.get('p50_ms'))} ms, "
+        f"p99 {rounded(rate.append.get('p99_ms'))} ms, {rate.audit}{_shortfall(rate)}"
+        for rate in start.rates
+    ]
+    return [*lines, f"{head}: {start.error}"] if start.error else lines
+
+
+def _shortfall(rate: RateResult) -> str:
+    if rate.is_behind:
+        return f"; {rate.lag} decisions behind at the end"
+    if rate.keeps_up or rate.kept_rate is None:
+        return ""
+    return f"; only {rounded(rate.kept_rate)} of {rate.rate:g} payments/s came"
+
+
+def detection_table(results: Sequence[Mapping[str, Any]]) -> Table | None:
+    """What the rules of each contender found of the labelled fraud; None where nothing was labelled."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("mode", no_wrap=True)
+    for heading in ("rules over", "precision", "recall"):
+        table.add_column(heading, justify="left" if heading == "rules over" else "right")
+    for result in results:
+        for family, found in (result["detection"] or {}).items():
+            parts = ("-" if part is None else f"{part:.0%}" for part in (found["precision"], found["recall"]))
+            table.add_row(result["mode"], FAMILY_WORDS[family], *parts)
+    table.caption = "Labelled fraud: single payments against what the card did before."
+    table.caption_justify = "left"
+    return table if table.row_count else None
+
+
+def markdown_results(results: Sequence[Mapping[str, Any]]) -> str:
+    """The same for the documentation, a line for each contender: latency and cost at all rates, and what was lost."""
+    rates = sorted({result["rate"] for result in results})
+    ends = list(dict.fromkeys((rates[0], rates[-1])))
+    columns = [
+        "contender",
+        *(f"{name}, ms at {rate:,.0f}/s" for rate in rates for name in ("p50", "p99", "due p99")),
+        *(f"CPU s/1,000 at {rate:,.0f}/s" for rate in ends),
+        "lost",
+    ]
+    rows = []
+    for name in dict.fromkeys(result["mode"] for result in results):
+        mine = {result["rate"]: result for result in results if result["mode"] == name}
+        at = {rate: mine.get(rate, {}) for rate in rates}
+        rows.append([
+            f"`{name}`",
+            *(rounded(one.get(figure)) for one in at.values() for figure in ("p50_ms", "p99_ms", "due_p99_ms")),
+            *(rounded(at[rate].get("cpu_s_per_1000")) for rate in ends),
+            format_number(sum(one["lost"] or 0 for one in mine.values())),
+        ])  # fmt: skip
+    return markdown(columns, rows)
+
+
+def ratio_lines(ratios: Mapping[str, Mapping[str, float | None]], rate: float) -> list[str]:
+    """The ratios in words, a line each."""
+    return [
+        f"{pair} at {rate:g}/s: p50 {rounded(ratio['p50'])} times, p99 {rounded(ratio['p99'])} times, "
+        f"CPU {rounded(ratio['cpu'])} times"
+        for pair, ratio in ratios.items()
+    ]
+
+
+def rounded(value: float | None) -> str:
+    """A measured figure with three significant digits, all of them where it is larger; a dash for what is not known."""
+    if value is None:
+        return NOT_MEASURED
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
