@@ -1,7 +1,7 @@
 # Entry points; `make` lists them. What they do is in fraud-filter (app/fraud_filter) and in the scripts called here.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench bench-flink experiment transitions takeover backlog faults soak stack up down status logs switch rollout audit base test test-all test-unit test-untimed test-timed test-embedded test-integration fuzz lint fmt lock dashboards reference doctor clean sbom scan
+.PHONY: help demo bench bench-flink transitions takeover backlog faults soak stack up down status logs switch rollout audit base test test-all test-unit test-untimed test-timed test-embedded test-integration fuzz lint fmt lock dashboards reference doctor clean sbom scan
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -21,9 +21,6 @@ demo: $(READY) ## Run every mode on an embedded Kafka and Spark, and report; MOD
 
 bench: $(READY) ## Set the modes, a plain client and Flink side by side under load; RATES=100 ROUNDS=1 SECONDS=10 CONTENDERS=real-time,floor OUTPUT=DIR narrow it
 	$(BIN)/fraud-filter lab bench $(call given,CONTENDERS,contenders) $(call given,MODES,contenders) $(call given,RATES,rates) $(call given,ROUNDS,rounds) $(call given,SECONDS,seconds) $(call given,REPEATS,repeats) $(call switched,AWAKE,awake) $(call given,OUTPUT,output) $(call given,DOCS,docs)
-
-experiment: $(READY) ## See what a changed setting does to a mode, side by side: MODE=continuous CHANGE=continuous_fetch_max_wait_ms=500
-	$(BIN)/fraud-filter experiment "$(MODE)" '$(CHANGE)' $(call given,RATES,rates) $(call given,ROUNDS,rounds) $(call given,SECONDS,seconds) $(call given,REPEATS,repeats) $(call switched,AWAKE,awake)
 
 bench-flink: $(FLINK_READY) ## Install Apache Flink for make bench in a virtual environment of its own: 800 MB, Python 3.11
 
@@ -131,7 +128,7 @@ doctor: ## Say what this machine has and what it lacks
 
 clean: ## Remove the stack with its data, the virtual environment, caches and reports
 	@! docker info >/dev/null 2>&1 || [ ! -e .env ] || docker compose --profile grafana --profile standby down --volumes --remove-orphans
-	rm -rf .venv .venv-flink  .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist sbom spark-warehouse demo-report.html demo-report.json transitions.json takeover.json backlog.json bench-report.html bench-report.json bench-*.png experiment.json faults.json soak.json
+	rm -rf .venv .venv-flink  .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist sbom spark-warehouse demo-report.html demo-report.json transitions.json takeover.json backlog.json bench-report.html bench-report.json bench-*.png faults.json soak.json
 	find app tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(READY): requirements.lock app/bootstrap

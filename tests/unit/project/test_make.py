@@ -118,13 +118,6 @@ def test_bench_takes_variables_of_the_command_line() -> None:
     assert " ".join(words.split()) == '.venv/bin/fraud-filter lab bench --repeats "0" --awake'
 
 
-def test_experiment_takes_variables_of_the_command_line() -> None:
-    words = make("-n", "experiment", "MODE=continuous", "CHANGE=linger_ms=5", "REPEATS=0", "AWAKE=1").splitlines()[-1]
-    assert " ".join(words.split()) == (
-        '.venv/bin/fraud-filter experiment "continuous" \'linger_ms=5\' --repeats "0" --awake'
-    )
-
-
 def set_up(tmp_path: Path, python: str, **commands: str) -> subprocess.CompletedProcess[str]:
     """Runs a copy of the set-up script with the given interpreter script and further commands, as no root."""
     (tmp_path / "app").mkdir()
