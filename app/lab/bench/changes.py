@@ -51,7 +51,7 @@ class Change:
 
 
 def parse_change(text: str) -> Change:
-    """The change in words such as `linger_ms=5;monitoring=false` or `spark_conf={"spark.cores.max": "4"}`.
+    """The change in words such as `linger_ms=5;max_restarts=0` or `spark_conf={"spark.cores.max": "4"}`.
 
     Raises:
         UsageError: no such setting, one that the bench needs for itself, or a value that is not accepted.

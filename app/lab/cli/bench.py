@@ -47,7 +47,7 @@ def command(
 ) -> int:
     """Set the four modes, a plain client and Apache Flink side by side: latency, cost, audit, at several rates.
 
-    A contender may have other settings: --contenders 'real-time,real-time:linger_ms=5;monitoring=false'. Besides the
+    A contender may have other settings: --contenders 'real-time,real-time:linger_ms=5;max_restarts=0'. Besides the
     settings that `fraud-filter config` prints, in lower case and without FRAUD_, it may have partitions=8 of the input
     topic, rule_count=200 and blocked_ids=1000000 in the rules, checkpoint=DIR for where Spark's checkpoints lie.
 
