@@ -101,11 +101,11 @@ def _delete(admin: Any, topics: list[str]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(java_home: Path) -> Iterator[Any]:  # noqa: ARG001 - Java must be there first
-    """A local Spark session, set up as the filter sets up its own."""
-    from fraud_filter.config import load
+    """A local Spark session, set up as the filter sets up its own, with Kafka's connector."""
+    from fraud_filter.modes import MODES
     from fraud_filter.spark import session
 
-    running = session.start(load({"spark_master": "local[2]"}))
+    running = session.start(load({"spark_master": "local[2]"}), MODES["micro-batch"])
     yield running
     running.stop()
 

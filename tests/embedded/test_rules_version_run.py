@@ -16,6 +16,7 @@ from running import Stage
 _START_S = 240
 
 
+@pytest.mark.exhaustive  # test_handover changes them under load, and unit/oracle judges by versions
 @pytest.mark.timeout(600)
 def test_an_audit_over_a_change_of_rules_finds_nothing_lost_and_nothing_unexpected(stage: Stage) -> None:
     """In real-time mode a kill leaves most that was decided and not committed; the audit does not ask for the mode."""

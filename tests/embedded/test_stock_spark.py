@@ -1,9 +1,8 @@
-"""What Spark itself does with checkpoints that kills and other modes leave, and what the filter does with the same."""
+"""Checkpoints of another version of Spark, and what Spark's real-time mode itself refuses of them."""
 
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import uuid
 from pathlib import Path
@@ -37,22 +36,17 @@ modes.MODES["real-time"] = replace(real_time, session_conf=without)
 """
 
 
-def craft(stage: Stage, offsets: dict[int, int], commits: list[int], *others: str, metadata: str = "") -> Path:
-    """A checkpoint whose batches ended at these offsets of partition 0; its metadata are those that a repair writes."""
+def craft(stage: Stage, metadata: str = "") -> None:
+    """A checkpoint of two batches, of which the second ended at offset 10 of partition 0."""
     checkpoint = stage.directory / "checkpoint"
     for log in ("offsets", "commits"):
         (checkpoint / log).mkdir(parents=True)
-    for number, at in offsets.items():
+    for number, at in enumerate((0, 10)):
         ends = json.dumps({stage.input: {"0": at, "1": 0}})
         entry = OffsetEntry(number, 1, metadata, (ends,)).with_metadata(1)
         (checkpoint / f"offsets/{number}").write_bytes(entry.content)
-    for number in commits:
         (checkpoint / f"commits/{number}").write_text('v1\n{"nextBatchWatermarkMs":0}')
-    if offsets:
-        (checkpoint / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
-    for path in others:
-        (checkpoint / path).touch()
-    return checkpoint
+    (checkpoint / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
 
 
 @pytest.fixture
@@ -75,47 +69,10 @@ def seen(stage: Stage) -> set[str]:
     return set(found)
 
 
-def assert_repaired(stage: Stage, mode: str, expected: list[str]) -> None:
-    with stage.run(mode=mode) as program:
-        wait_until(lambda: set(expected) <= seen(stage), "all payments that are not committed are flagged", program)
-        assert program.stop(30) == 0, program.tail()
-        assert any("event=checkpoint_repaired" in line for line in program.tail(200))
-
-
-@pytest.mark.exhaustive  # what Spark itself can't do changes with its version alone; test_hdfs repairs after a kill
-@pytest.mark.parametrize(
-    ("mode", "offsets", "commits", "others", "reason", "first"),
-    [
-        ("micro-batch", {0: 0, 3: 10}, [0, 3], (), "batch 2 doesn't exist", 10),
-        ("micro-batch", {}, [], ("offsets/.0.b2c1.tmp",), "LOCATION_NOT_EMPTY", 0),
-    ],
-    ids=["gap", "temporary file"],
-)
-def test_spark_fails_and_the_filter_does_not(
-    stage: Stage,
-    flagged: list[str],
-    mode: str,
-    offsets: dict[int, int],
-    commits: list[int],
-    others: tuple[str, ...],
-    reason: str,
-    first: int,
-) -> None:
-    checkpoint = craft(stage, offsets, commits, *others)
-    copy = stage.directory / "copy"
-    shutil.copytree(checkpoint, copy)
-    with without_repair(stage, mode) as program:
-        assert program.wait(180) in (2, 4), program.tail()  # refused at the start, or given up
-    assert reason in (stage.directory / "stock.log").read_text()
-    shutil.rmtree(checkpoint)
-    copy.rename(checkpoint)
-    assert_repaired(stage, mode, flagged[first:])
-
-
 @pytest.mark.exhaustive
 def test_spark_s_real_time_mode_refuses_commits_of_version_1(stage: Stage, flagged: list[str]) -> None:  # noqa: ARG001
     """As soon as it takes them from a query without state, the filter needs no setting for it."""
-    craft(stage, {0: 0, 1: 10}, [0, 1])
+    craft(stage)
     with without_repair(stage, "real-time", WITHOUT_V1) as program:
         assert program.wait(180) in (2, 4), program.tail()
     assert "CHECKPOINT_FORMAT_V1_NOT_SUPPORTED" in (stage.directory / "stock.log").read_text()
@@ -123,7 +80,7 @@ def test_spark_s_real_time_mode_refuses_commits_of_version_1(stage: Stage, flagg
 
 @pytest.mark.parametrize("mode", exhaustive(["micro-batch", "continuous", "real-time"], but=["real-time"]))
 def test_a_checkpoint_of_spark_4_2_goes_on_in_each_engine(stage: Stage, flagged: list[str], mode: str) -> None:
-    craft(stage, {0: 0, 1: 10}, [0, 1], metadata=RECORDED.read_text().splitlines()[1])
+    craft(stage, RECORDED.read_text().splitlines()[1])
     with stage.run(mode=mode) as program:
         wait_until(lambda: set(flagged[10:]) <= seen(stage), "all that is not committed is flagged", program)
         assert program.stop(30) == 0, program.tail()
