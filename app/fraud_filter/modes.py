@@ -16,17 +16,6 @@ Options = Callable[[Settings], dict[str, str]]
 #: What the fast modes aim at for 99 of 100 decisions, in milliseconds: the line in every plot of several modes.
 OBJECTIVE_MS = 20
 
-#: The settings that decide how fast a mode is: options of what measures modes, and part of its report.
-KNOBS = (
-    "micro_batch_interval",
-    "async_progress_interval_ms",
-    "continuous_interval",
-    "continuous_fetch_max_wait_ms",
-    "continuous_max_poll_records",
-    "real_time_duration",
-    "linger_ms",
-)
-
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 #: Continuous Processing, "Supported Queries": only map-like operations.

@@ -21,27 +21,12 @@ _NEEDED = {"mode", "rate", "keeps_up", "cpu_s_per_1000"}
 
 @dataclass(frozen=True)
 class Machines:
-    """What there is to run on. `utilisation`: the share of a core that may be used, so that a peak finds room.
-
-    Raises:
-        UsageError: a value is not accepted.
-    """
+    """What there is to run on. `utilisation`: the share of a core that may be used, so that a peak finds room."""
 
     worker_cores: int = 16
     broker_cores: int = 16
     replication: int = 3
     utilisation: float = 0.5
-
-    def __post_init__(self) -> None:
-        for name in ("worker_cores", "broker_cores", "replication"):
-            if getattr(self, name) < 1:
-                raise UsageError(
-                    f"argument --{name.replace('_', '-')}: {getattr(self, name)} is not accepted: give 1 or more"
-                )
-        if not 0 < self.utilisation <= 1:
-            raise UsageError(
-                f"argument --utilisation: {self.utilisation:g} is not accepted: give a share above 0, at most 1"
-            )
 
 
 @dataclass(frozen=True)

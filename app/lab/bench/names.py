@@ -12,6 +12,16 @@ _Name = TypeVar("_Name", bound=str)
 
 #: From the slowest to the fastest.
 MODE_NAMES: tuple[ModeName, ...] = get_args(ModeName)
+#: The settings that decide how fast a mode is: options of what measures modes, and part of its report.
+KNOBS = (
+    "micro_batch_interval",
+    "async_progress_interval_ms",
+    "continuous_interval",
+    "continuous_fetch_max_wait_ms",
+    "continuous_max_poll_records",
+    "real_time_duration",
+    "linger_ms",
+)
 
 
 def parse_modes(text: str) -> tuple[ModeName, ...]:

@@ -13,9 +13,9 @@ from typing import Any
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.modes import KNOBS
 from lab.bench.contenders import CONTENDERS, FLOOR, Contender
 from lab.bench.launch import Watch, unwatched
+from lab.bench.names import KNOBS
 from lab.bench.plan import DRIFT, Load, in_rounds
 from lab.bench.report import Report
 from lab.bench.result import MOST_STOLEN, StartResult

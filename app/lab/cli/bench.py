@@ -11,7 +11,7 @@ from fraud_filter.cli.files import docs_option
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
-from fraud_filter.modes import KNOBS
+from lab.bench.names import KNOBS
 from lab.cli.console import open_console, tell_end
 from lab.cli.load_options import load_options
 

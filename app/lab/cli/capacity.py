@@ -10,7 +10,9 @@ from fraud_filter.cli.files import docs_option
 from fraud_filter.cli.options import rate_option
 from fraud_filter.errors import EXIT_OK
 from lab.cli.console import open_console
+from lab.cli.load_options import SOME
 
+_COUNT = click.IntRange(1)
 _COLUMNS = (
     "mode",
     "measured at, /s",
@@ -26,10 +28,10 @@ _COLUMNS = (
 @click.command()
 @click.argument("report", type=click.Path(path_type=Path), default=Path("bench-report.json"))
 @rate_option(1_000_000.0)
-@click.option("--worker-cores", default=16, show_default=True, help="cores of a Spark worker")
-@click.option("--broker-cores", default=16, show_default=True, help="cores of a broker")
-@click.option("--replication", default=3, show_default=True, help="replicas of each record in Kafka")
-@click.option("--utilisation", default=0.5, show_default=True, help="share of a core that may be used")
+@click.option("--worker-cores", type=_COUNT, default=16, show_default=True, help="cores of a Spark worker")
+@click.option("--broker-cores", type=_COUNT, default=16, show_default=True, help="cores of a broker")
+@click.option("--replication", type=_COUNT, default=3, show_default=True, help="replicas of each record in Kafka")
+@click.option("--utilisation", type=SOME, default=0.5, show_default=True, help="share of a core that may be used")
 @docs_option("docs/results/bench.md", "capacity")
 def command(report: Path, rate: float, docs: Path | None, **arguments: float) -> int:
     """Estimate cores, partitions, workers and brokers for a rate, from the unit costs in a REPORT of the bench.

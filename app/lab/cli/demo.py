@@ -10,9 +10,9 @@ import click
 from fraud_filter.cli.options import rate_option, settings_options
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
-from fraud_filter.modes import KNOBS
+from lab.bench.names import KNOBS
 from lab.cli.console import open_console, tell_end
-from lab.cli.load_options import FLAGGED_SHARE, PARTITIONS, SEED, SHARE, Number
+from lab.cli.load_options import PARTITIONS, SEED, SHARE, SOME, Number
 
 
 @click.command()
@@ -30,9 +30,7 @@ from lab.cli.load_options import FLAGGED_SHARE, PARTITIONS, SEED, SHARE, Number
     help="seconds left out after the first output",
 )
 @click.option("--partitions", type=PARTITIONS, default=2, show_default=True, help="partitions of the input topic")
-@click.option(
-    "--flagged-share", type=FLAGGED_SHARE, default=0.5, show_default=True, help="share made to match a rule, 0 to 1"
-)
+@click.option("--flagged-share", type=SOME, default=0.5, show_default=True, help="share made to match a rule, 0 to 1")
 @click.option(
     "--malformed-share", type=SHARE, default=0.01, show_default=True, help="share of unreadable records, 0 to 1"
 )

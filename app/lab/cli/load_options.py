@@ -20,8 +20,8 @@ class Number(click.FloatRange):
         return number
 
 
-SHARE = Number(0, 1)
-FLAGGED_SHARE = Number(0, 1, min_open=True)
+#: Parts of 1, and those that are not nothing.
+SHARE, SOME = Number(0, 1), Number(0, 1, min_open=True)
 PARTITIONS = click.IntRange(1, 64)
 SEED = click.IntRange(0)
 #: Fewer seconds are too few for percentiles.
