@@ -1,21 +1,16 @@
-"""Records that nobody meant to send, drawn by hypothesis, and the largest ones, made by hand."""
+"""Records that nobody meant to send, made by chance of odd ones that are known, and the largest ones, made by hand."""
 
 from __future__ import annotations
 
 import json
 import random
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
-
-import hypothesis
-from hypothesis import HealthCheck, Phase
-from hypothesis import strategies as st
+from typing import Any, NamedTuple
 
 from fraud_filter.schema import Field, PaymentSchema
-from oracle_cases import field_texts
+from oracle_cases import field_texts, record_values
 from running import GOOD
 
-_T = TypeVar("_T")
 _NUMBERS = ("0", "-1", "100", "1.5", "-2.5e2", "1e-9")
 _FITTING = {
     "STRING": ('""', '"a"', '"caf\\u00e9"', '"\\ud800"', '"2024-02-29"'),
@@ -35,47 +30,46 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-#: Values drawn for each part of a record.
-_POOL = 150
+#: What chance puts between the pieces of two texts.
+_BETWEEN = (
+    *("", "", "", *"\"'\\-+.,:[]{} 01eTZ\x00\n\u00e9\u2028\ud800", "\\u", "\\u00", "\\ud83d", "E-"),
+    *("9" * 40, "9" * 1000, "null", "true", "NaN", " UTC"),
+)
+#: Texts made of the odd ones of a field.
+_MADE = 400
 #: The largest record of a topic as Kafka makes it (max.message.bytes), and what a batch of one record needs of it.
 _TOPIC_LIMIT = 1_048_588
 _OVERHEAD = 100
 
 
 def draw_records(schema: PaymentSchema, count: int, seed: int) -> list[Record]:
-    """`count` records, the same for the same seed: hypothesis draws the parts, chance puts them together."""
+    """`count` records, the same for the same seed."""
     choose = random.Random(seed)
-    texts = {
-        field: [*field_texts(field), *_draw(_field_text(field), _POOL, seed), *_draw(_anything(), _POOL, seed + 1)]
-        for field in schema.fields
-    }
-    whole = [value for strategy in _whole() for value in _draw(strategy, _POOL * 2, seed)]
-    headers = _draw(_headers(), _POOL, seed)
-    keys = [None, b"", b"\x00", b"card-1", b"\xff\xfe", *_draw(st.binary(max_size=20), _POOL, seed)]
+    every = [text for field in schema.fields for text in field_texts(field)]
+    texts = {field: [*field_texts(field), *_spliced(choose, field_texts(field), every)] for field in schema.fields}
+    whole = [None, *record_values(), *(choose.randbytes(choose.randint(1, 60)) for _ in range(_MADE))]
+    whole += map(_encode, _spliced(choose, every, every))
     records = []
     for _ in range(count):
         value = choose.choice(whole) if choose.random() < 0.15 else _object(choose, texts)
         if value and choose.random() < 0.15:
             value = _damaged(choose, value)
-        records.append(Record(choose.choice(keys), value, choose.choice(headers) if choose.random() < 0.1 else ()))
+        key = choose.choice((None, b"", b"\x00", b"card-1", b"\xff\xfe", choose.randbytes(20)))
+        headers = tuple(("h" * n, choose.choice((None, b"", choose.randbytes(8)))) for n in range(choose.randint(0, 4)))
+        records.append(Record(key, value, headers if choose.random() < 0.1 else ()))
     return records
 
 
-def _draw(strategy: st.SearchStrategy[_T], count: int, seed: int) -> list[_T]:
-    """At most `count` different values."""
-    drawn: list[_T] = []
-
-    @hypothesis.seed(seed)
-    @hypothesis.settings(
-        max_examples=count, database=None, derandomize=False, deadline=None, phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
-    @hypothesis.given(strategy)
-    def collect(value: _T) -> None:
-        drawn.append(value)
-
-    collect()
-    return list({repr(value): value for value in drawn}.values())
+def _spliced(choose: random.Random, texts: Sequence[str], others: Sequence[str]) -> list[str]:
+    """The beginning of a text, and the end of it or of another one."""
+    made = []
+    for _ in range(_MADE):
+        one = choose.choice(texts)
+        other = one if choose.random() < 0.6 else choose.choice(others)
+        at = choose.randint(0, len(one))
+        end = at + choose.randint(-2, 3) if other is one else choose.randint(0, len(other))
+        made.append(one[:at] + choose.choice(_BETWEEN) + other[max(end, 0) :])
+    return made
 
 
 def large_records() -> list[Record]:
@@ -140,30 +134,9 @@ def _fitting(field: Field) -> Sequence[str]:
     return _NUMBERS[: 3 if "INT" in kind else None]
 
 
-def _headers() -> st.SearchStrategy[tuple[tuple[str, bytes | None], ...]]:
-    names = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-    return st.lists(st.tuples(names, st.none() | st.binary(max_size=8)), max_size=4).map(tuple)
-
-
-def _whole() -> list[st.SearchStrategy[Any]]:
-    """Values that are no payments: bytes, text, other JSON, nothing."""
-    return [st.none() | st.binary(max_size=60), _any_text().map(_encode), _json()]
-
-
-def _any_text() -> st.SearchStrategy[str]:
-    """Lone surrogates included."""
-    return st.text(st.characters(), max_size=20)
-
-
 def _encode(text: str) -> bytes:
+    """Lone surrogates included."""
     return text.encode("utf-8", "surrogatepass")
-
-
-def _json() -> st.SearchStrategy[bytes]:
-    """Any JSON, as Python writes it."""
-    scalars = st.none() | st.booleans() | st.integers() | _any_text()
-    trees = st.recursive(scalars, lambda some: st.lists(some) | st.dictionaries(_any_text(), some), max_leaves=8)
-    return st.builds(lambda tree, escaped: _encode(json.dumps(tree, ensure_ascii=escaped)), trees, st.booleans())
 
 
 def _object(choose: random.Random, texts: dict[Field, list[str]]) -> bytes:
@@ -184,68 +157,6 @@ def _object(choose: random.Random, texts: dict[Field, list[str]]) -> bytes:
         choose.shuffle(members)
     space = choose.choice(("", "", " ", "\n\t", "\r"))
     return _encode(f"{space}{{{','.join(f'{space}{name}:{space}{text}' for name, text in members)}}}{space}")
-
-
-def _field_text(field: Field) -> st.SearchStrategy[str]:
-    """What may stand as the value of a field."""
-    found = [_anything(), _lengths(100_000).map(lambda depth: "[" * depth + "]" * depth)]
-    if field.type != "STRING":
-        found += [_endless(), _endless().map(_quoted)]
-    if field.type in ("DOUBLE", "FLOAT"):
-        found += [st.floats().map(json.dumps), st.floats().map(repr), st.integers().map(str)]
-        found += [st.from_regex(r"-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,4})?", fullmatch=True)]
-    if "INT" in field.type:
-        bits = {"TINYINT": 8, "SMALLINT": 16, "INT": 32}.get(field.type, 64)
-        found += [st.integers(-(2**bits), 2**bits).map(str)]
-    if field.type.startswith("DECIMAL"):
-        found += [st.decimals(-(10**9), 10**9, places=places).map(str) for places in (0, 2, 3, 20)]
-        found += [st.from_regex(r'"[+-]?[0-9,]{1,12}\.?[0-9]{0,4}([eE][+-]?[0-9]{1,2})?"', fullmatch=True)]
-    if field.type.startswith(("TIMESTAMP", "DATE")):
-        found += [st.datetimes().map(lambda at: _quoted(at.isoformat())), _almost_times()]
-    return st.one_of(*found)
-
-
-def _lengths(most: int) -> st.SearchStrategy[int]:
-    return st.one_of(st.integers(1, 600), st.integers(1, most), st.sampled_from((499, 500, 501, 999, 1000, 1001)))
-
-
-def _endless() -> st.SearchStrategy[str]:
-    """Numbers of many digits, or with exponents beyond all measure."""
-    exponent = st.from_regex(r"[eE][+-]?[0-9]{1,12}", fullmatch=True)
-    digits = st.builds(lambda digit, length: digit * length, st.sampled_from("19"), _lengths(200_000))
-    places = digits.map(lambda some: f"0.{some}") | digits.map(lambda some: f"0.{'0' * len(some)}1")
-    few = st.from_regex(r"(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?", fullmatch=True)
-    return st.builds("{}{}{}".format, st.sampled_from(("", "-")), few | few | digits | places, exponent | st.just(""))
-
-
-def _almost_times() -> st.SearchStrategy[str]:
-    zones = r"(Z|[+-][0-9]{1,2}(:?[0-9]{1,2}){0,2}| ?(UTC|GMT|UT)([+-][0-9:]{1,5})?| [A-Z][a-z]{2,6}/[A-Z][a-z]{2,6})?"
-    clock = r"[0-9]{1,2}(:[0-9]{1,2}(:[0-9]{1,2}(\.[0-9]{0,9})?)?)?"
-    return st.from_regex(
-        rf"[+-]?[0-9]{{3,7}}(-[01]?[0-9](-[0-3]?[0-9]([T ]({clock}{zones})?)?)?)?", fullmatch=True
-    ).map(_quoted)
-
-
-def _anything() -> st.SearchStrategy[str]:
-    """The text of any JSON value, and of some that are almost one."""
-    number = st.from_regex(r"-?(0|[1-9][0-9]{0,4})(\.[0-9]{1,3})?([eE][+-]?[0-9])?", fullmatch=True)
-    quoted = st.builds(lambda text, escaped: json.dumps(text, ensure_ascii=escaped), _any_text(), st.booleans())
-    raw = _any_text().map(lambda text: f'"{text}"') | _any_text().map(lambda text: f"'{text}'")
-    words = st.sampled_from(["null", "true", "false", "NaN", "-Infinity", "+INF", "nul", "", "{", "[", "]", ",", "\\"])
-    escapes = st.from_regex(
-        r'"(\\[bfnrtuxq"/\\]|\\u[0-9a-fA-F]{0,4}|\\ud[89a-f][0-9a-f]{2}|[a-z]){0,6}"', fullmatch=True
-    )
-    scalars = st.one_of(number, quoted, raw, words, escapes, st.integers().map(str))
-    return st.recursive(
-        scalars,
-        lambda some: st.one_of(
-            st.lists(some, max_size=3).map(lambda items: f"[{','.join(items)}]"),
-            st.lists(st.tuples(quoted, some), max_size=3).map(
-                lambda members: f"{{{','.join(f'{name} :{text}' for name, text in members)}}}"
-            ),
-        ),
-        max_leaves=4,
-    )
 
 
 def _damaged(choose: random.Random, value: bytes) -> bytes:
