@@ -32,8 +32,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from fraud_filter.compose import secrets
 from fraud_filter.config import Settings, env_name
 from fraud_filter.errors import UsageError
-from fraud_filter.kafka.access import ACCESS_FILE, load_users
-from fraud_filter.kafka.access_change import Cluster
+from fraud_filter.kafka.access import ACCESS_FILE, Cluster, load_users
 from fraud_filter.kafka.client import librdkafka_config
 from fraud_filter.lock.group_lock import GroupLock
 from lab.harness.workspace import Workspace

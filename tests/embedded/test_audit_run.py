@@ -12,7 +12,7 @@ import pytest
 
 from fraud_filter.audit.result import AuditResult, Finding
 from fraud_filter.audit.run import audit
-from fraud_filter.kafka.topic_id import find_input, open_admin
+from fraud_filter.kafka.admin import find_input, open_admin
 from outputs import Outputs, Placed, large
 from running import Stage, payment
 

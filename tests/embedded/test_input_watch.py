@@ -19,9 +19,9 @@ from kafka.producer.kafka import KafkaProducer
 
 from faults import metrics
 from fraud_filter.config import Settings, load
+from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.kafka.client import librdkafka_config
-from fraud_filter.kafka.offsets import open_consumer
-from fraud_filter.kafka.topic_id import find_input, open_admin
+from fraud_filter.kafka.consumer import open_consumer
 from fraud_filter.monitor import input_watch
 from fraud_filter.monitor.input_watch import InputWatch, ReadableEnds, watch_input
 from fraud_filter.monitor.monitor import Monitor

@@ -17,7 +17,7 @@ from fraud_filter.config import Settings, load
 from fraud_filter.generator.pace import Steady
 from fraud_filter.generator.payments import MadePayments, Shares
 from fraud_filter.generator.sender import Sender
-from fraud_filter.kafka.offsets import find_bounds, find_partitions, open_consumer, read_records
+from fraud_filter.kafka.consumer import find_bounds, find_partitions, open_consumer, read_records
 from fraud_filter.query.decide import read_payments
 from fraud_filter.train.fit import history_with_features
 from lab.harness.processes import free_ports

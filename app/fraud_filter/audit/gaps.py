@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fraud_filter.audit.result import Gap
 from fraud_filter.checkpoint.notes import Began
 from fraud_filter.config import Settings, refused
-from fraud_filter.kafka.topic_id import find_input, open_admin
+from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.rules.version import Ruling, read_ruling
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from fraud_filter.audit.result import AuditResult, Detection
 from fraud_filter.audit.rulings import Rulings
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
-from fraud_filter.kafka.offsets import (
+from fraud_filter.kafka.admin import find_input, open_admin
+from fraud_filter.kafka.consumer import (
     find_bounds,
     find_partitions,
     first_since,
@@ -27,7 +28,6 @@ from fraud_filter.kafka.offsets import (
     open_consumer,
     read_records,
 )
-from fraud_filter.kafka.topic_id import find_input, open_admin
 from fraud_filter.model.read import read_model, reread_model
 from fraud_filter.oracle import Decision, Oracle, Place
 from fraud_filter.query.source_headers import read_source

@@ -18,9 +18,9 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
 from fraud_filter.generator.report import LATE_MS, Lateness, Report
 from fraud_filter.generator.source import Batch, Source
+from fraud_filter.kafka.admin import find_topics, open_admin
 from fraud_filter.kafka.client import librdkafka_config
 from fraud_filter.kafka.refusals import no_broker, no_topic
-from fraud_filter.kafka.topic_id import find_topics, open_admin
 from fraud_filter.schema import HEADER_LABEL, LEGITIMATE, PREFIX_BYTES
 
 #: Header of every generated record: when it was due, in microseconds since 1970, as decimal ASCII. A latency

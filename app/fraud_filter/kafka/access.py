@@ -1,28 +1,41 @@
-"""Users of Kafka and their rights, as `kafka/access.yml` declares them. Knows no broker and no topic's settings."""
+"""Users of Kafka and their rights, as `kafka/access.yml` declares them, and the change that makes a cluster's those."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it lists not all that it exports
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it lists not all that it exports  # type: ignore[attr-defined]  # it lists not all that it exports
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    AdminClient,
     ResourcePatternType,
     ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
 )
 from pydantic import BaseModel, ConfigDict, Field
 
 from fraud_filter.config import Settings
-from fraud_filter.errors import UsageError
+from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.home import HOME
-from fraud_filter.kafka.files import own_name, read_file
+from fraud_filter.kafka.client import librdkafka_config, read_password
+from fraud_filter.kafka.refusals import describe_error, is_unanswered, no_broker
+from fraud_filter.kafka.topics import own_name, read_file
 
 ACCESS_FILE = HOME / "kafka/access.yml"
 
 #: What Kafka puts before a user's name in a right.
 PRINCIPAL = "User:"
+
 _ANY_HOST = "*"
 
 
@@ -79,3 +92,194 @@ def load_users(settings: Settings, access_file: Path = ACCESS_FILE) -> list[User
         user.model_copy(update={"topics": {own_name(name, settings): allowed for name, allowed in user.topics.items()}})
         for user in users
     ]
+
+
+#: How the declared users log in.
+_MECHANISM = ScramMechanism.SCRAM_SHA_512
+
+#: More rounds make a stolen hash harder to guess. Kafka's own tools take 4096; our passwords are random.
+_ITERATIONS = 8192
+
+#: What an administrator may do with the cluster.
+_NEEDED = {AclOperation.DESCRIBE, AclOperation.ALTER}
+
+#: A user's name, and how it may log in.
+Login = tuple[str, ScramMechanism]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What has to be added to a cluster and what to be removed; `left` is what it has beyond the file, and keeps."""
+
+    added_logins: frozenset[Login]
+    added_rights: frozenset[AclBinding]
+    removed_logins: frozenset[Login]
+    removed_rights: frozenset[AclBinding]
+    left: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """A line for each login and right, `+` or `-` before it, sorted by user, logins first."""
+        signed = [
+            *((name, f"+ {name}: {_login(kind)}") for name, kind in self.added_logins),
+            *((name, f"- {name}: {_login(kind)}") for name, kind in self.removed_logins),
+            *((_name(right), f"+ {_name(right)}: {_right(right)}") for right in self.added_rights),
+            *((_name(right), f"- {_name(right)}: {_right(right)}") for right in self.removed_rights),
+        ]
+        return [line for _, line in sorted(signed, key=lambda named: (named[0], " login " not in named[1], named[1]))]
+
+
+class Cluster:
+    """The users and rights of the brokers that the settings name; we must be one of their administrators."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Connects at the first question.
+
+        Raises:
+            UsageError: name, password, certificate or key are missing or can't be used.
+        """
+        self._settings = settings
+        self._admin: Any = AdminClient(librdkafka_config(settings))
+        self._timeout = {"request_timeout": settings.kafka_timeout_s}
+        #: Without it nobody could repair what a wrong file has removed.
+        self._own = settings.kafka_sasl_username if settings.kafka_security_protocol.startswith("SASL_") else ""
+
+    def compare(self, users: Sequence[User], *, only_declared: bool) -> Change:
+        """What differs from what is declared.
+
+        Args:
+            users: those of the access file.
+            only_declared: whether users and rights that are not in the file go, except for the login that we use
+                ourselves. Otherwise only a declared user's own undeclared rights do.
+
+        Raises:
+            NoBrokerError: no broker answers within `kafka_timeout_s` seconds.
+            FraudFilterError: the brokers refuse.
+        """
+        try:
+            self._require_rights()
+            logins = self._logins()
+            rights = frozenset(self._admin.describe_acls(_FILTER_ALL, **self._timeout).result())
+        except KafkaException as error:
+            raise self._failed("do not tell", error) from None
+        declared = {user.principal for user in users}
+        wanted = frozenset().union(*(user.rights() for user in users))
+        wanted_logins = {(user.name, _MECHANISM) for user in users}
+        extra_rights = {right for right in rights - wanted if right.principal != PRINCIPAL + self._own}
+        extra_logins = {login for login in logins - wanted_logins if login[0] != self._own}
+        gone = extra_rights if only_declared else {right for right in extra_rights if right.principal in declared}
+        return Change(
+            added_logins=frozenset(wanted_logins - logins),
+            added_rights=wanted - rights,
+            removed_logins=frozenset(extra_logins if only_declared else ()),
+            removed_rights=frozenset(gone),
+            left=() if only_declared else _names(extra_logins, extra_rights - gone),
+        )
+
+    def apply(self, change: Change, users: Sequence[User], passwords: Path) -> None:
+        """Gives all declared users their passwords, and changes what differs.
+
+        Args:
+            passwords: directory with a file for each user, of the user's name, that holds the password alone.
+
+        Raises:
+            UsageError: a password can't be read; nothing was changed.
+            NoBrokerError: no broker answers within `kafka_timeout_s` seconds.
+            FraudFilterError: the brokers refuse.
+        """
+        scram = ScramCredentialInfo(_MECHANISM, _ITERATIONS)
+        logins: list[Any] = [
+            UserScramCredentialUpsertion(user.name, scram, read_password(passwords / user.name).encode())
+            for user in users
+        ]
+        rights = [_filter(right) for right in change.removed_rights]
+        try:
+            # Rights first: a connection that is open stays logged in without its user, and can do nothing then.
+            if rights:
+                _all(self._admin.delete_acls(rights, **self._timeout).values())
+            for login in change.removed_logins:  # one a request: Kafka takes no user twice in one
+                _all(self._admin.alter_user_scram_credentials([_deletion(login)], **self._timeout).values())
+            _all(self._admin.alter_user_scram_credentials(logins, **self._timeout).values())
+            if change.added_rights:
+                _all(self._admin.create_acls(list(change.added_rights), **self._timeout).values())
+        except KafkaException as error:
+            raise self._failed("did not change", error) from None
+
+    def _logins(self) -> set[Login]:
+        described = self._admin.describe_user_scram_credentials(**self._timeout)
+        return {
+            (name, info.mechanism)
+            for name, credentials in described.result().items()
+            for info in credentials.scram_credential_infos
+        }
+
+    def _require_rights(self) -> None:
+        """Asked first: whom the brokers refuse, librdkafka 2.16 tells of no rights at all, and crashes over logins."""
+        described = self._admin.describe_cluster(include_authorized_operations=True, **self._timeout)
+        if not set(described.result().authorized_operations or ()) >= _NEEDED:
+            raise self._refused("do not tell", "that is for their administrators")
+
+    def _failed(self, what: str, error: KafkaException) -> FraudFilterError:
+        if is_unanswered(error):
+            return no_broker(self._settings, error)
+        return self._refused(what, describe_error(error))
+
+    def _refused(self, what: str, reason: str) -> FraudFilterError:
+        return FraudFilterError(
+            f"the Kafka brokers at {self._settings.kafka_bootstrap_servers!r} (KAFKA_BOOTSTRAP_SERVERS) {what} their "
+            f"users and rights: {reason}"
+        )
+
+
+def _names(logins: Iterable[Login], rights: Iterable[AclBinding]) -> tuple[str, ...]:
+    return tuple(sorted({name for name, _ in logins} | {_name(right) for right in rights}))
+
+
+def _name(right: AclBinding) -> str:
+    return str(right.principal).removeprefix(PRINCIPAL)
+
+
+def _deletion(login: Login) -> Any:
+    return UserScramCredentialDeletion(*login)
+
+
+def _login(mechanism: ScramMechanism) -> str:
+    return f"login with {mechanism.name.replace('_', '-')}"
+
+
+def _right(right: AclBinding) -> str:
+    kind, operation, permission = ResourceType(right.restype), AclOperation(right.operation), right.permission_type
+    denied = "" if permission == AclPermissionType.ALLOW else "DENY "
+    prefix = "s that begin with" if right.resource_pattern_type == ResourcePatternType.PREFIXED else ""
+    host = "" if right.host == "*" else f" from {right.host}"
+    return f"{denied}{operation.name} on {kind.name.lower()}{prefix} {right.name}{host}"
+
+
+def _all(answers: Iterable[Future[Any]]) -> None:
+    for answer in answers:
+        answer.result()
+
+
+_ANYTHING: Any = None
+
+_FILTER_ALL = AclBindingFilter(
+    ResourceType.ANY,
+    _ANYTHING,
+    ResourcePatternType.ANY,
+    _ANYTHING,
+    _ANYTHING,
+    AclOperation.ANY,
+    AclPermissionType.ANY,
+)
+
+
+def _filter(right: AclBinding) -> AclBindingFilter:
+    """Matches this right and no other."""
+    return AclBindingFilter(
+        right.restype,
+        right.name,
+        right.resource_pattern_type,
+        right.principal,
+        right.host,
+        right.operation,
+        right.permission_type,
+    )

@@ -1,24 +1,54 @@
-"""Topic set-up from `kafka/topics.yml`: creates what is missing, checks what exists.
-
-Knows no producer or consumer.
-"""
+"""Topic set-up from `kafka/topics.yml`: creates what is missing, checks what exists. Also reads the files below `kafka/`."""
 
 from __future__ import annotations
 
 import logging
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
+import yaml
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # it is public
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.kafka.files import own_name, read_file
+from fraud_filter.kafka.admin import Topic, find_topics, open_admin, read_config
 from fraud_filter.kafka.refusals import describe_error, is_unanswered
-from fraud_filter.kafka.topic_config import read_config
-from fraud_filter.kafka.topic_id import Topic, find_topics, open_admin
+from fraud_filter.text.yaml_text import parse_yaml
+
+Content = TypeVar("Content", bound=BaseModel)
+
+
+def read_file(file: Path, what: str, content: type[Content]) -> Content:
+    """The content of a YAML file.
+
+    Args:
+        what: kind of file, such as "topics file", for messages.
+
+    Raises:
+        UsageError: the file can't be read, or does not hold what it must.
+    """
+    try:
+        return content.model_validate(parse_yaml(file.read_text(encoding="utf-8-sig")))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UsageError(f"{what} {file} can't be read: {error}") from None
+    except ValidationError as error:
+        detail = error.errors()[0]
+        place = ".".join(str(part) for part in detail["loc"]) or "top level"
+        raise UsageError(f"{what} {file}, {place}: {detail['input']!r} is not accepted: {detail['msg']}") from None
+
+
+def own_name(topic: str, settings: Settings) -> str:
+    """What a topic of the files is called here: three of them have settings for their names."""
+    names = {
+        "payments": settings.input_topic,
+        "payments.flagged": settings.flagged_topic,
+        "payments.rejected": settings.rejected_topic,
+    }
+    return names.get(topic, topic)
+
 
 #: The one setting whose other value makes every latency figure wrong, so that a difference is an error.
 _TIMESTAMP_TYPE = "message.timestamp.type"

@@ -24,9 +24,8 @@ from fraud_filter.checkpoint.notes import Loss, add_losses
 from fraud_filter.checkpoint.progress import Offsets
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.kafka.offsets import open_consumer
-from fraud_filter.kafka.partition_bounds import Bounds, ask_bounds
-from fraud_filter.kafka.topic_id import find_input, open_admin
+from fraud_filter.kafka.admin import Bounds, ask_bounds, find_input, open_admin
+from fraud_filter.kafka.consumer import open_consumer
 
 #: Settings of a consumer that is asked for single records.
 CONSUMER = {

@@ -17,9 +17,8 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, Kaf
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.kafka.append_time import require_append_time, wrong_timestamps
-from fraud_filter.kafka.input_topic import has_passed
-from fraud_filter.kafka.offsets import find_bounds, find_partitions, open_consumer
+from fraud_filter.kafka.admin import require_append_time, wrong_timestamps
+from fraud_filter.kafka.consumer import find_bounds, find_partitions, has_passed, open_consumer
 from fraud_filter.kafka.refusals import NoBrokerError, describe_error
 from fraud_filter.metrics.catalogue import (
     DUPLICATE,

@@ -16,9 +16,8 @@ from confluent_kafka import KafkaException
 
 from fraud_filter.config import Settings, named, refused
 from fraud_filter.errors import UsageError
+from fraud_filter.kafka.admin import find_topics, open_admin, read_config
 from fraud_filter.kafka.refusals import describe_error, no_topic
-from fraud_filter.kafka.topic_config import read_config
-from fraud_filter.kafka.topic_id import find_topics, open_admin
 from fraud_filter.model.read import read_model
 from fraud_filter.model.saved import SavedModel
 from fraud_filter.modes import MODES, Mode

@@ -12,8 +12,8 @@ from fraud_filter.checkpoint.notes import Input, read_input
 from fraud_filter.checkpoint.progress import CheckpointReader, Offsets, offsets_of
 from fraud_filter.config import Settings, refused
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.kafka.offsets import find_bounds, open_consumer
-from fraud_filter.kafka.topic_id import Topic, find_input, open_admin
+from fraud_filter.kafka.admin import Topic, find_input, open_admin
+from fraud_filter.kafka.consumer import find_bounds, open_consumer
 from fraud_filter.supervisor.failures import GO_ON_WITHOUT, DataLossError, RestartableError
 
 Bounds = dict[int, tuple[int, int]]

@@ -15,7 +15,7 @@ from fraud_filter.checkpoint.notes import Fingerprint, differing
 from fraud_filter.checkpoint.plan import plan_repair
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.kafka.topic_id import find_input, open_admin
+from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.lock.checkpoint_lock import Lock
 from fraud_filter.metrics.catalogue import TAKEOVERS
 from fraud_filter.monitor.monitor import Monitor

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.config import Settings
-from fraud_filter.kafka.offsets import find_input_bounds, open_consumer
+from fraud_filter.kafka.consumer import find_input_bounds, open_consumer
 from fraud_filter.modes import Mode
 from fraud_filter.query import sinks, starting_offsets
 from fraud_filter.query.preflight import Inputs

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.kafka.offsets import find_bounds, find_partitions, open_consumer, read_records
+from fraud_filter.kafka.consumer import find_bounds, find_partitions, open_consumer, read_records
 from fraud_filter.kafka.refusals import NoBrokerError
 from fraud_filter.tail.record import Record
 

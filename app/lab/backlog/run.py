@@ -9,7 +9,7 @@ from dataclasses import replace
 from fraud_filter.audit.run import audit
 from fraud_filter.config import ModeName, Settings
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.kafka.input_topic import InputTopic, open_input, records_between
+from fraud_filter.kafka.consumer import InputTopic, open_input, records_between
 from fraud_filter.kafka.topics import create_topics
 from fraud_filter.probe.probe import Probe
 from lab.backlog.result import CatchUp

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from fraud_filter.audit.result import plain
 from fraud_filter.audit.run import audit
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.kafka.input_topic import InputTopic, open_input
+from fraud_filter.kafka.consumer import InputTopic, open_input
 from fraud_filter.kafka.topics import create_topics
 from lab.bench.contenders import Contender
 from lab.bench.evaluate import evaluate

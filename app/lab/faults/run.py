@@ -13,7 +13,7 @@ from fraud_filter.compose.moving.switching import switch
 from fraud_filter.compose.waiting import start
 from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.kafka.input_topic import has_passed
+from fraud_filter.kafka.consumer import has_passed
 from lab.faults.catalogue import Fault
 from lab.faults.effect import Effect
 from lab.faults.result import Outcome

@@ -19,7 +19,7 @@ from fraud_filter.compose.stack import FILTER, STANDBY, Stack
 from fraud_filter.compose.waiting import start, unready
 from fraud_filter.config import ModeName, Settings, load
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.kafka.offsets import find_input_bounds, open_consumer
+from fraud_filter.kafka.consumer import find_input_bounds, open_consumer
 from fraud_filter.probe.probe import Probe
 from lab.harness.own_env import make_own_env
 from lab.harness.processes import stop_signals

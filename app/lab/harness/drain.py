@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from fraud_filter.kafka.input_topic import InputTopic
+from fraud_filter.kafka.consumer import InputTopic
 from lab.harness.processes import Child
 from lab.harness.waiting import wait_until
 

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from fraud_filter.config import Settings
-from fraud_filter.kafka.input_topic import InputTopic
+from fraud_filter.kafka.consumer import InputTopic
 from fraud_filter.kafka.topics import create_topics
 from fraud_filter.probe.probe import Probe
 from lab.harness.broker import Broker

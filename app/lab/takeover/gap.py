@@ -11,7 +11,7 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 
 from fraud_filter.config import Settings
-from fraud_filter.kafka.offsets import find_bounds, find_partitions, open_consumer
+from fraud_filter.kafka.consumer import find_bounds, find_partitions, open_consumer
 from fraud_filter.query.source_headers import read_source
 from lab.harness.waiting import TooLateError
 

@@ -13,7 +13,7 @@ from fraud_filter.audit.run import audit
 from fraud_filter.checkpoint.files import CheckpointFiles, open_checkpoint
 from fraud_filter.config import ModeName, duration_s
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.kafka.topic_id import find_input, open_admin
+from fraud_filter.kafka.admin import find_input, open_admin
 from lab.harness.drain import drain
 from lab.harness.embedded_stack import Scene
 from lab.harness.outcome import Audited

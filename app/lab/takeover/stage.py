@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 
 from fraud_filter.config import ModeName, Settings
-from fraud_filter.kafka.input_topic import open_input
+from fraud_filter.kafka.consumer import open_input
 from fraud_filter.probe.probe import Probe
 from lab.harness.embedded_stack import Say, Scene, embedded_stack
 from lab.harness.processes import stop_signals

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fraud_filter.config import Settings
-from fraud_filter.kafka.input_topic import open_input
+from fraud_filter.kafka.consumer import open_input
 from fraud_filter.probe.probe import Probe
 from lab.harness.embedded_stack import Say, Scene, embedded_stack
 from lab.harness.processes import stop_signals

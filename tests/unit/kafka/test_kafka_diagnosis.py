@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from fraud_filter.config import load
-from fraud_filter.kafka.offsets import find_partitions, open_consumer
+from fraud_filter.kafka.consumer import find_partitions, open_consumer
 from fraud_filter.kafka.refusals import NoBrokerError
 
 

@@ -11,7 +11,7 @@ import pytest
 from fraud_filter.checkpoint.progress import Progress
 from fraud_filter.cli.health import ask
 from fraud_filter.config import load
-from fraud_filter.kafka.partition_bounds import Bounds
+from fraud_filter.kafka.admin import Bounds
 from fraud_filter.metrics.filter_metrics import FilterMetrics
 from fraud_filter.metrics.server import MetricsServer, Registry, get_page
 from fraud_filter.monitor.health import SILENT_S, Condition, Streak, judge_alive, judge_ready

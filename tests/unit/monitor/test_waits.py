@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fraud_filter.kafka.partition_bounds import Bounds
+from fraud_filter.kafka.admin import Bounds
 from fraud_filter.monitor.input_watch import Seen, Waits
 
 

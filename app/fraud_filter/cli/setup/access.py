@@ -46,8 +46,7 @@ def command(settings: Settings, passwords: Path, access_file: Path, only_declare
     Prints a line for each login and right that it adds (+) or removes (-). Passwords can't be compared: they are set
     each time. Exit codes: 0 done (or shown, with --dry-run), 1 the brokers refused, 2 bad input.
     """
-    from fraud_filter.kafka.access import load_users
-    from fraud_filter.kafka.access_change import Cluster
+    from fraud_filter.kafka.access import Cluster, load_users
     from fraud_filter.text.terminal import printable
 
     users = load_users(settings, access_file)

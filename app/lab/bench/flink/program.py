@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fraud_filter.home import HOME
 from fraud_filter.java.jars import LOCK_NAME, resolve_jars
-from fraud_filter.kafka.topic_id import find_input, open_admin
+from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.schema import load_schema
 from fraud_filter.spark.session import COLLECTOR, EARLY_COMPILER

@@ -19,8 +19,8 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from fraud_filter import schema as layout
 from fraud_filter.config import Settings, load
 from fraud_filter.errors import FraudFilterError
+from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.kafka.client import librdkafka_config
-from fraud_filter.kafka.topic_id import find_input, open_admin
 from fraud_filter.query.record_size import most_written_bytes
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.schema import input_schema
