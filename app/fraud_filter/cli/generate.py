@@ -90,7 +90,7 @@ def command(
 @contextmanager
 def _served(host: str, port: int, sender: Sender) -> Iterator[None]:
     """Serves /metrics meanwhile, where a port is set."""
-    from fraud_filter.generator.report import GeneratorMetrics
+    from fraud_filter.generator.sender import GeneratorMetrics
     from fraud_filter.metrics.server import MetricsServer, Registry
 
     if not port:
@@ -106,8 +106,8 @@ def _served(host: str, port: int, sender: Sender) -> Iterator[None]:
 
 
 def _made(settings: Settings, seconds: float | None, given: dict[str, Any]) -> Source:
-    from fraud_filter.generator.payments import Shares
-    from fraud_filter.generator.records import MadeRecords, made_source
+    from fraud_filter.generator.payments import Shares, made_source
+    from fraud_filter.generator.records import MadeRecords
 
     _refuse(given, ("select", "speed"), "goes with --replay only")
     shares = Shares(

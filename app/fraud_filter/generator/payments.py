@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
-from fraud_filter.generator.by_type import ByType
-from fraud_filter.generator.draw import BlockLists, Draw, draw_ordinary, make_fraud
-from fraud_filter.generator.malformed import Malformer
 from fraud_filter.generator.pace import Pace
-from fraud_filter.generator.population import build_population
+from fraud_filter.generator.population import BlockLists, Draw, build_population, draw_ordinary, make_fraud
+from fraud_filter.generator.records import ByType, MadeRecords, Malformer
 from fraud_filter.generator.schemes import CARDS, Schemes
 from fraud_filter.generator.source import Batch, encoded
 from fraud_filter.rules.ruleset import load_rules
@@ -155,3 +153,16 @@ class MadePayments:
         ]
         keys: list[bytes | None] = list(cards)
         return keys, values
+
+
+def made_source(settings: Settings, pace: Pace, *, seed: int, shares: Shares) -> Source:
+    """Payments where the schema is one of payments, records by type where it requires what no payment has.
+
+    Raises:
+        UsageError: the schema or the rules are wrong, a type can't be made up, or the seed is negative.
+    """
+    schema = load_schema(settings.payment_schema)
+    names = {field.name for field in schema.fields}
+    if names.issuperset(FIELDS) or set(schema.required).issubset(FIELDS):
+        return MadePayments.for_settings(settings, pace, seed=seed, shares=shares)
+    return MadeRecords(schema, pace, seed=seed, malformed=shares.malformed)

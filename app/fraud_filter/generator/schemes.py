@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_filter.generator.draw import Draw
-from fraud_filter.generator.population import CASH, CATEGORIES, MERCHANTS, Population, merchant_index
+from fraud_filter.generator.population import CASH, CATEGORIES, MERCHANTS, Draw, Population, merchant_index
 from fraud_filter.schema import LEGITIMATE
 
 #: With labelled fraud there are more cards than without, so that a card pays every quarter of an hour and not twice a

@@ -1,27 +1,130 @@
-"""Sends the records of a source to Kafka when they are due: an open loop that no broker slows down."""
+"""Sends the records of a source to Kafka when they are due, and reports: an open loop that no broker slows down."""
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 import time
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from hdrh.histogram import HdrHistogram
+from prometheus_client.core import Metric
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
-from fraud_filter.generator.report import LATE_MS, Lateness, Report
 from fraud_filter.generator.source import Batch, Source
 from fraud_filter.kafka.admin import find_topics, open_admin
 from fraud_filter.kafka.client import librdkafka_config
 from fraud_filter.kafka.refusals import no_broker, no_topic
+from fraud_filter.metrics.catalogue import FAILED, LATE, SENT
+from fraud_filter.metrics.server import Registry
 from fraud_filter.schema import HEADER_LABEL, LEGITIMATE, PREFIX_BYTES
+
+#: A record sent later than this after it was due counts as late.
+LATE_MS = 10
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """How long after it was due a record was handed to the Kafka client, in milliseconds."""
+
+    p50: float
+    p99: float
+    max: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """One run. Rates are payments/s from when the first record was due until the last one was due (intended) or
+    sent (kept); None where that is no interval.
+
+    `failed` counts records that the brokers did not confirm; `error` is the first reason given. `flagged` and
+    `malformed` count what was made so on purpose; `flagged` is None, not known, for a replayed file. `fraud` counts
+    payments of labelled fraud; None where nothing is labelled.
+    """
+
+    topic: str
+    seed: int | None
+    duration_s: float
+    intended_rate: float | None
+    kept_rate: float | None
+    sent: int
+    delivered: int
+    failed: int
+    error: str | None
+    flagged: int | None
+    malformed: int
+    late: int
+    lateness_ms: Lateness
+    fraud: int | None = None
+
+    def text(self) -> str:
+        """A few lines for a person."""
+        lateness = self.lateness_ms
+        lines = [
+            f"records       {self.sent} sent to {self.topic} in {self.duration_s:.1f} s, "
+            f"{self.delivered} delivered, {self.failed} failed",
+            f"rate          {_per_second(self.kept_rate)} kept, {_per_second(self.intended_rate)} intended",
+            f"lateness      p50 {lateness.p50:.2f} ms, p99 {lateness.p99:.2f} ms, max {lateness.max:.2f} ms; "
+            f"{self.late} sent more than {LATE_MS} ms late",
+            f"made flagged  {'not known' if self.flagged is None else self.flagged}",
+            f"malformed     {self.malformed}",
+        ]
+        if self.fraud is not None:
+            lines.append(f"fraud         {self.fraud}, in the header {HEADER_LABEL!r}")
+        if self.seed is not None:
+            lines.append(f"seed          {self.seed}")
+        if self.error is not None:
+            lines.append(f"first error   {self.error}")
+        return "\n".join(lines)
+
+    def write(self, path: Path) -> None:
+        """Writes the report as one JSON object.
+
+        Raises:
+            UsageError: the file can't be written.
+        """
+        try:
+            path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"--report {path} can't be written: {error.strerror}") from None
+
+
+def _per_second(rate: float | None) -> str:
+    return "-" if rate is None else f"{rate:.1f}/s"
+
+
+class GeneratorCounts(Protocol):
+    """What `GeneratorMetrics` reads of the generator: numbers of records since the start."""
+
+    @property
+    def sent(self) -> int: ...  # noqa: D102
+    @property
+    def failed(self) -> int: ...  # noqa: D102
+    @property
+    def late(self) -> int: ...  # noqa: D102
+
+
+class GeneratorMetrics:
+    """What the generator has done, read from it at each scrape, so that sending pays nothing for it."""
+
+    def __init__(self, registry: Registry, source: GeneratorCounts) -> None:
+        self._source = source
+        registry.register(self)  # a collector by its `collect`
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by the registry at each scrape."""
+        yield SENT.collected([((), self._source.sent)])
+        yield FAILED.collected([((), self._source.failed)])
+        yield LATE.collected([((), self._source.late)])
+
 
 #: Header of every generated record: when it was due, in microseconds since 1970, as decimal ASCII. A latency
 #: measured from there includes what the sender was late (no coordinated omission).
@@ -29,10 +132,13 @@ HEADER_GENERATED_AT = "generated.at"
 
 #: Partitions that are added to the topic get payments after this time at most; the client's default is 5 minutes.
 _REFRESH_MS = 10_000
+
 #: From the call of `run` to the first due record: long enough to have it made by then.
 _LEAD_S = 0.2
+
 #: Shortest sleep: at 5,000/s one wake-up then serves three payments, for a fraction of the CPU time.
 _SHORTEST_SLEEP_S = 0.0005
+
 #: Longest sleep and wait: a stop is noticed and delivery errors are collected that often.
 _LONGEST_SLEEP_S = 0.1
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from fraud_filter.cli.generate import command
 from fraud_filter.errors import UsageError
-from fraud_filter.generator.report import Lateness, Report
+from fraud_filter.generator.sender import Lateness, Report
 
 DATA = Path(__file__).parents[2] / "data"
 PAYSIM = ["--replay", str(DATA / "paysim.csv"), "--select", "paysim"]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fraud_filter.generator.report import GeneratorMetrics
+from fraud_filter.generator.sender import GeneratorMetrics
 from fraud_filter.metrics.server import Registry
 
 

@@ -13,8 +13,8 @@ import pytest
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
 from fraud_filter.generator.pace import Steady
-from fraud_filter.generator.payments import MadePayments, Shares
-from fraud_filter.generator.records import MadeRecords, made_source
+from fraud_filter.generator.payments import MadePayments, Shares, made_source
+from fraud_filter.generator.records import MadeRecords
 from fraud_filter.schema import load_schema
 
 NOON_MS = round(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp() * 1000)

@@ -16,8 +16,7 @@ import pytest
 
 from fraud_filter.errors import UsageError
 from fraud_filter.generator.pace import Steady
-from fraud_filter.generator.replay import Replay
-from fraud_filter.generator.selection import shipped
+from fraud_filter.generator.replay import Replay, shipped
 from fraud_filter.schema import load_schema
 from replay_files import DATA, SCHEMA, sent, write_csv
 

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from fraud_filter.config import load
-from fraud_filter.generator.report import GeneratorMetrics
+from fraud_filter.generator.sender import GeneratorMetrics
 from fraud_filter.metrics.catalogue import CATALOGUE, PHASE_DURATION, Program
 from fraud_filter.metrics.server import MetricsServer, Registry, get_page
 from fraud_filter.monitor.monitor import Monitor

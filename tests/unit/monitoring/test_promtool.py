@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, disable_creat
 
 from fraud_filter.checkpoint.progress import Progress
 from fraud_filter.config import load
-from fraud_filter.generator.report import GeneratorMetrics
+from fraud_filter.generator.sender import GeneratorMetrics
 from fraud_filter.metrics.catalogue import DUPLICATE, FLAGGED, LAST_OUTPUT
 from fraud_filter.metrics.filter_metrics import CertificateMetrics, ExecutorMetrics, FilterMetrics
 from fraud_filter.metrics.probe_metrics import REJECT_REASONS, ProbeMetrics

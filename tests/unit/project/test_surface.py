@@ -20,7 +20,7 @@ from fraud_filter.audit.result import AuditResult
 from fraud_filter.checkpoint.inspection import Inspection
 from fraud_filter.cli.main import cli
 from fraud_filter.config import Settings, env_name
-from fraud_filter.generator.report import Report as Sent
+from fraud_filter.generator.sender import Report as Sent
 from fraud_filter.home import HOME
 from fraud_filter.metrics.catalogue import CATALOGUE
 from fraud_filter.monitor.health import Verdict as Health
