@@ -15,7 +15,7 @@ import pytest
 from exhaustive import exhaustive
 from fraud_filter.config import load
 from fraud_filter.kafka.topics import create_topics
-from fraud_filter.query.record_size import most_written_bytes
+from fraud_filter.records import most_written_bytes
 from lab.harness.broker import HOST, Broker
 from lab.harness.processes import free_ports
 from lab.harness.workspace import Workspace

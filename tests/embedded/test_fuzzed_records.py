@@ -18,7 +18,7 @@ from exhaustive import exhaustive
 from fraud_filter.audit.run import audit
 from fraud_filter.config import load
 from fraud_filter.oracle import Oracle
-from fraud_filter.query.trial import as_table, try_rules
+from fraud_filter.query.rules_test import as_table, try_rules
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.schema import load_schema
 from fuzzed_records import Record, draw_records, large_records, oversized_records

@@ -19,8 +19,8 @@ from fraud_filter.audit.run import read_flagged
 from fraud_filter.config import load
 from fraud_filter.oracle import Decision, Oracle, Place
 from fraud_filter.query import decide as query
-from fraud_filter.query.source_headers import read_source
 from fraud_filter.query.sources import made_up
+from fraud_filter.records import read_source
 from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.schema import PaymentSchema
 from input_records import COLUMNS

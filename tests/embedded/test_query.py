@@ -14,7 +14,7 @@ from fraud_filter.config import Settings, load
 from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
 from fraud_filter.query import decide as query
-from fraud_filter.query.block_list import is_blocked
+from fraud_filter.query.decide import is_blocked
 from fraud_filter.query.preflight import check_plan
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.rules.version import ruling_of

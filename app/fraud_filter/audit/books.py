@@ -19,7 +19,7 @@ import duckdb
 from fraud_filter.audit.result import FeatureCounts, Finding
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.oracle import Decision, Place
-from fraud_filter.query.source_headers import Source
+from fraud_filter.records import Source
 from fraud_filter.schema import REASON_LATE, REASON_UNDECIDABLE, PaymentSchema
 
 #: What should become of a payment, or did. UNTOLD: it is valid, and no one can tell whether it is to be flagged.

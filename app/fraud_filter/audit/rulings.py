@@ -16,8 +16,7 @@ from itertools import pairwise, zip_longest
 from fraud_filter.audit.gaps import Recorded
 from fraud_filter.model.saved import SavedModel
 from fraud_filter.oracle import Decision, Judge, Oracle, Place
-from fraud_filter.query.record_size import why_unread
-from fraud_filter.query.source_headers import Source
+from fraud_filter.records import Source, why_unread
 from fraud_filter.rules.features import Feature
 from fraud_filter.rules.ruleset import RuleSet
 from fraud_filter.rules.version import Ruling

@@ -30,7 +30,7 @@ from fraud_filter.kafka.consumer import (
 )
 from fraud_filter.model.read import read_model, reread_model
 from fraud_filter.oracle import Decision, Oracle, Place
-from fraud_filter.query.source_headers import read_source
+from fraud_filter.records import read_source
 from fraud_filter.rules.features import reach_ms
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.rules.version import ruling_of

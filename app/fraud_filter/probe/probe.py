@@ -33,7 +33,7 @@ from fraud_filter.metrics.probe_metrics import ProbeMetrics
 from fraud_filter.metrics.server import Registry
 from fraud_filter.modes import MODES
 from fraud_filter.probe.tally import ProbeSnapshot, SeenOffsets, Tally
-from fraud_filter.query.source_headers import Source, read_source
+from fraud_filter.records import Source, read_source
 from fraud_filter.schema import RULES_FIELD
 from fraud_filter.schema import SCORE as SCORE_FIELD
 

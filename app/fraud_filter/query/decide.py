@@ -1,13 +1,14 @@
-"""The filter itself: source -> parse -> rules -> route -> sink, as Spark SQL expressions. Knows no trigger.
+"""Whether an id stands on a block list, as a column: a look into a hash set that each executor holds once.
 
-Everything here is a column expression that Spark compiles; no Python runs per record.
+Written as `IN (...)`, a list is part of the plan: with a million ids each micro-batch would plan and ship them again.
+Here the plan holds the number of a broadcast variable, and the code that Spark generates calls `HashSet.contains`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -15,7 +16,7 @@ from fraud_filter import schema as layout
 from fraud_filter.config import Settings
 from fraud_filter.model.saved import SavedModel
 from fraud_filter.model.scoring import add_score
-from fraud_filter.query.block_list import is_blocked
+from fraud_filter.query import invoke
 from fraud_filter.query.invoke import active_jvm, try_eval
 from fraud_filter.query.json_record import JsonRecord
 from fraud_filter.query.velocity import TRUNCATED, add_features, add_features_in_batch, is_late
@@ -27,13 +28,46 @@ from fraud_filter.schema import PaymentSchema
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+#: Unicode's private use area: of these characters some is in no id.
+_SEPARATORS = "".join(map(chr, range(0xE000, 0xF900)))
+
+
+def is_blocked(column: Column, ids: Sequence[str]) -> Column:
+    """A boolean column: is the text of `column` one of the `ids`? Null where the text is.
+
+    The active Spark session broadcasts the ids, some 100 bytes each in the driver and in each executor (Spark guide,
+    "Broadcast Variables").
+    """
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.active()
+    jvm: Any = spark._jvm
+    listed = invoke.constant(jvm, spark._jsc.broadcast(_hash_set(jvm, ids)), "org.apache.spark.broadcast.Broadcast")
+    held = invoke.call(jvm, listed, "value", invoke.object_type(jvm, "java.util.HashSet"))
+    text = invoke.expression(jvm, column.cast("string"))
+    return invoke.column(jvm, invoke.call(jvm, held, "contains", invoke.data_type(jvm, "BOOLEAN"), text))
+
+
+def _hash_set(jvm: Any, ids: Sequence[str]) -> Any:
+    """The ids as Spark's own strings. They go to Java as one text: a call for each would take minutes."""
+    separator = next(candidate for candidate in _SEPARATORS if not any(candidate in one for one in ids))
+    strings = jvm.org.apache.spark.unsafe.types.UTF8String
+    texts = strings.fromString(separator.join(ids)).split(strings.fromString(separator), -1)
+    # asList() takes an array of objects, and py4j no other array for it.
+    array = jvm.org.apache.spark.sql.catalyst.util.GenericArrayData(texts)
+    objects = array.toObjectArray(invoke.data_type(jvm, "STRING"))
+    return jvm.java.util.HashSet(jvm.java.util.Arrays.asList(objects))
+
+
 #: Rules whose code is generated as one method.
 _GROUP = 8
+
 #: Microseconds, so that a payment's time is written as it was read.
 _FORMATS = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
+
 _TIMES = (layout.FIRST_TIME, layout.LAST_TIME)
 
 

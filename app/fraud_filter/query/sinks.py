@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from fraud_filter.config import Settings
 from fraud_filter.kafka.client import spark_kafka_options
 from fraud_filter.modes import Mode
-from fraud_filter.query.record_size import most_written_bytes
+from fraud_filter.records import most_written_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

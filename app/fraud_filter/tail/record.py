@@ -8,7 +8,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from fraud_filter.query.source_headers import read_source
+from fraud_filter.records import read_source
 from fraud_filter.text.terminal import printable
 
 #: What JSON may hold as itself and a terminal, or a reader of lines, may not.

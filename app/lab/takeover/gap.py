@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from fraud_filter.config import Settings
 from fraud_filter.kafka.consumer import find_bounds, find_partitions, open_consumer
-from fraud_filter.query.source_headers import read_source
+from fraud_filter.records import read_source
 from lab.harness.waiting import TooLateError
 
 _POLL_S = 0.1

@@ -13,7 +13,7 @@ from fraud_filter.audit.books import Books, bounded_database
 from fraud_filter.audit.result import FeatureCounts, Finding
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.oracle import Decision, Place
-from fraud_filter.query.source_headers import Source
+from fraud_filter.records import Source
 from fraud_filter.schema import Field, PaymentSchema
 
 SCHEMA = PaymentSchema((Field("id", "STRING", True), Field("amount", "DOUBLE", True), Field("spent", "DOUBLE", False)))

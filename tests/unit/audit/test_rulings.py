@@ -13,7 +13,7 @@ from fraud_filter.audit.gaps import Recorded
 from fraud_filter.audit.rulings import Rulings
 from fraud_filter.checkpoint.notes import Began
 from fraud_filter.oracle import Decision, Place
-from fraud_filter.query.source_headers import Source
+from fraud_filter.records import Source
 from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.rules.version import Ruling
 from fraud_filter.schema import Field, PaymentSchema

@@ -13,7 +13,7 @@ from fraud_filter.metrics.server import MetricsServer, Registry
 from fraud_filter.probe.probe import Probe
 from fraud_filter.probe.run import run_probe
 from fraud_filter.probe.tally import SeenOffsets, Tally
-from fraud_filter.query.source_headers import read_source
+from fraud_filter.records import read_source
 
 HEADERS = [
     ("source.topic", b"payments"),

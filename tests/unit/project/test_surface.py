@@ -24,7 +24,7 @@ from fraud_filter.generator.sender import Report as Sent
 from fraud_filter.home import HOME
 from fraud_filter.metrics.catalogue import CATALOGUE
 from fraud_filter.monitor.health import Verdict as Health
-from fraud_filter.query.trial import Verdict as Tried
+from fraud_filter.query.rules_test import Verdict as Tried
 
 _EVENT = re.compile(r"event=([a-z_]+)")
 SURFACE = Path(__file__).parents[2] / "data/surface.yml"

@@ -21,7 +21,7 @@ from fraud_filter.audit.result import AuditResult, Finding, print_audit
 from fraud_filter.cli.run import command as run_command
 from fraud_filter.config import load
 from fraud_filter.home import HOME
-from fraud_filter.query.trial import Verdict, as_table
+from fraud_filter.query.rules_test import Verdict, as_table
 from fraud_filter.text.console import PrintableConsole
 from fraud_filter.text.terminal import PrintableFormatter, printable, printable_lines
 

@@ -19,7 +19,7 @@ from sqlglot import exp
 from fraud_filter import schema as layout
 from fraud_filter.config import Settings, named
 from fraud_filter.errors import UsageError
-from fraud_filter.query.record_size import most_written_bytes
+from fraud_filter.records import most_written_bytes
 from fraud_filter.rules.features import Feature
 from fraud_filter.rules.ruleset import RuleSet
 from fraud_filter.schema import Field, PaymentSchema

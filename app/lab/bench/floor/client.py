@@ -21,7 +21,7 @@ from fraud_filter.config import Settings, load
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.kafka.client import librdkafka_config
-from fraud_filter.query.record_size import most_written_bytes
+from fraud_filter.records import most_written_bytes
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.schema import input_schema
 from lab.bench.floor.python_filter import PythonFilter

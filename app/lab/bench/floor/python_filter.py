@@ -17,7 +17,7 @@ from sqlglot.executor.python import PythonExecutor
 from fraud_filter import schema as layout
 from fraud_filter.config import Settings
 from fraud_filter.oracle.payments import PaymentReader
-from fraud_filter.query.record_size import is_too_large
+from fraud_filter.records import is_too_large
 from fraud_filter.rules.ruleset import RuleSet
 from fraud_filter.schema import PaymentSchema
 from lab.bench.floor.plain_rules import PlainRule, plain_rules

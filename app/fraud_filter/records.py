@@ -1,4 +1,10 @@
-"""Reads the headers that every written record carries (layout in `schema`). Knows no client library."""
+"""What every record on Kafka has beside its value: the source headers of what is written, and how large it may be.
+
+A payment that a topic takes is written with more bytes than it had: headers and rules are added, and a field of type
+STRING that was given an array or object is written as a text of JSON within JSON. The most that was found: characters
+beyond U+FFFF in such an array, 4 bytes each, become two escapes with two backslashes each, 14 bytes. Kafka's producer
+and broker refuse what is above their limits, and a refused record would end the query.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,36 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from fraud_filter import schema as layout
+from fraud_filter.config import Settings
+from fraud_filter.schema import FIRST_TIME_US, LAST_TIME_US, REASON_RECORD_TIME, REASON_TOO_LARGE
+
+_GROWTH = 4
+
+#: For headers, the names of matched rules, and the names of fields.
+_ADDED_BYTES = 65_536
+
+
+def is_too_large(key: bytes | None, value: bytes | None, limit: int) -> bool:
+    """Whether a record is above `limit`, the setting max_record_bytes: it is rejected without its key and value."""
+    return len(key or b"") + len(value or b"") > limit
+
+
+def why_unread(key: bytes | None, value: bytes | None, timestamp_ms: int, limit: int) -> str | None:
+    """Why a record is rejected without its key and value (a REASON_* value), or None.
+
+    Args:
+        timestamp_ms: the record's own, in milliseconds since 1970.
+        limit: the setting max_record_bytes.
+    """
+    if is_too_large(key, value, limit):
+        return REASON_TOO_LARGE
+    return None if FIRST_TIME_US <= timestamp_ms * 1000 <= LAST_TIME_US else REASON_RECORD_TIME
+
+
+def most_written_bytes(settings: Settings) -> int:
+    """The size that the largest written record may have: what the sink and the output topics must take."""
+    return _GROWTH * settings.max_record_bytes + _ADDED_BYTES
+
 
 Headers = Iterable[tuple[str, bytes | None]]
 
