@@ -19,7 +19,7 @@ from fraud_filter.generator.payments import MadePayments, Shares
 from fraud_filter.generator.sender import Sender
 from fraud_filter.kafka.consumer import find_bounds, find_partitions, open_consumer, read_records
 from fraud_filter.query.decide import read_payments
-from fraud_filter.train.fit import history_with_features
+from fraud_filter.train import history_with_features
 from lab.harness.processes import free_ports
 from metrics_page import Page
 from models import SCHEMA, SHIPPED, read, train, with_model

@@ -20,11 +20,11 @@ from pyspark.ml.feature import Normalizer, OneHotEncoder, StringIndexer, VectorA
 from exhaustive import exhaustive
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
-from fraud_filter.model.read import read_model
+from fraud_filter.model.saved import read_model
 from fraud_filter.model.scoring import add_score
 from fraud_filter.oracle.model import Score
 from fraud_filter.schema import SCORE
-from fraud_filter.train.history import made_up
+from fraud_filter.train import made_up
 from models import SCHEMA, read, settings_with, with_model
 
 RULES = "rules:\n  - {name: large, when: amount >= 5000}"

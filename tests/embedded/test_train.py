@@ -21,8 +21,8 @@ from fraud_filter.errors import UsageError
 from fraud_filter.generator.pace import Steady
 from fraud_filter.generator.payments import MadePayments, Shares
 from fraud_filter.generator.sender import Sender
-from fraud_filter.model.read import read_model
-from fraud_filter.train.history import from_file
+from fraud_filter.model.saved import read_model
+from fraud_filter.train import from_file
 from models import SCHEMA, SHIPPED, read, settings_with, with_model
 from running import Stage
 

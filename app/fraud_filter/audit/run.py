@@ -28,7 +28,7 @@ from fraud_filter.kafka.consumer import (
     open_consumer,
     read_records,
 )
-from fraud_filter.model.read import read_model, reread_model
+from fraud_filter.model.saved import read_model, reread_model
 from fraud_filter.oracle import Decision, Oracle, Place
 from fraud_filter.records import read_source
 from fraud_filter.rules.features import reach_ms

@@ -50,7 +50,7 @@ def command(
     Prints a line each interval, serves Prometheus metrics on FRAUD_METRICS_HOST:FRAUD_PROBE_PORT, and ends with a
     summary at Ctrl-C, SIGTERM or after --seconds. --mode and --query-name are the labels of the metrics.
     """
-    from fraud_filter.probe.run import run_probe
+    from fraud_filter.probe.probe import run_probe
 
     run_probe(
         settings,

@@ -36,7 +36,7 @@ def check(settings: Settings) -> int:
 
     All that is wrong is told within two seconds, without Spark. Of rules that are right Spark is asked, too.
     """
-    from fraud_filter.model.read import read_model
+    from fraud_filter.model.saved import read_model
     from fraud_filter.rules.ruleset import read_rules
     from fraud_filter.schema import load_schema
 
@@ -63,7 +63,7 @@ def check(settings: Settings) -> int:
 @settings_options("rules", "payment_schema", "time_unit")
 def test(settings: Settings, file: str, as_json: bool) -> None:
     """Say which rules match which records of FILE, one JSON record a line."""
-    from fraud_filter.model.read import read_model
+    from fraud_filter.model.saved import read_model
     from fraud_filter.query import trial as rule_trial
     from fraud_filter.rules import check as rule_check
     from fraud_filter.rules.ruleset import load_rules

@@ -12,7 +12,7 @@ from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
 
 if TYPE_CHECKING:
-    from fraud_filter.tail.record import Record
+    from fraud_filter.tail import Record
 
 _TOPICS = ("flagged", "rejected", "input")
 
@@ -48,8 +48,7 @@ def command(
       fraud-filter tail --topic flagged --follow --json | jq .value.rules
     """
     from fraud_filter.stop_signals import stop_event
-    from fraud_filter.tail import reading
-    from fraud_filter.tail.record import json_line, lines
+    from fraud_filter.tail import json_line, lines, reading
 
     names = [f"{topic}_topic" for topic in dict.fromkeys(topics)]
     show = json_line if as_json else lines

@@ -8,14 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
+from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
+from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
+from fraud_filter.rules.ruleset import RuleSet
+from fraud_filter.schema import PaymentSchema
+from fraud_filter.text.nearest import did_you_mean
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _DIGITS = 12
+
 _PIPELINE = "org.apache.spark.ml.PipelineModel"
 
 
@@ -101,3 +112,198 @@ class SavedModel:
         if not isinstance(found, dict):
             raise TypeError
         return found
+
+
+INDEXER, ENCODER, ASSEMBLER = "StringIndexerModel", "OneHotEncoderModel", "VectorAssembler"
+
+BOOSTED, FOREST, TREE = "GBTClassificationModel", "RandomForestClassificationModel", "DecisionTreeClassificationModel"
+
+LOGISTIC = "LogisticRegressionModel"
+
+CLASSIFIERS = (BOOSTED, FOREST, TREE, LOGISTIC)
+
+PREPARING = (INDEXER, ENCODER, ASSEMBLER)
+
+_NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "BOOLEAN", "DECIMAL")
+
+
+def check_model(saved: SavedModel, columns: PaymentSchema) -> None:
+    """Checks a model against what a payment has: its fields, then the features of its key.
+
+    Raises:
+        UsageError: a line for each reason against it.
+    """
+    flaws = [
+        *_missing(saved, columns),
+        *_of_stages(saved),
+        *_of_encoders(saved),
+        *_of_types(saved, columns),
+        *_of_end(saved),
+    ]
+    if flaws:
+        raise UsageError("\n".join(str(saved.refused(flaw)) for flaw in flaws))
+
+
+def _missing(saved: SavedModel, columns: PaymentSchema) -> Iterator[str]:
+    known = [field.name for field in columns.fields]
+    for name in saved.inputs:
+        if name not in known:
+            yield f"its input {name!r} is neither a field nor a feature{did_you_mean(name, known)}"
+
+
+def _of_stages(saved: SavedModel) -> Iterator[str]:
+    for stage in saved.stages:
+        if stage.kind not in (*PREPARING, *CLASSIFIERS):
+            known = ", ".join((*PREPARING, *CLASSIFIERS))
+            yield f"its stage {stage.uid} ({stage.kind}) is none that every mode runs and the audit knows: {known}"
+        elif stage.kind in (INDEXER, ASSEMBLER) and stage.params.get("handleInvalid") != "keep":
+            how = stage.params.get("handleInvalid")
+            what = "leaves out records" if how == "skip" else "ends the query"
+            yield f'its stage {stage.uid} ({stage.kind}) has handleInvalid {how!r}, which {what}; set it to "keep"'
+
+
+def _of_encoders(saved: SavedModel) -> Iterator[str]:
+    """An index that an encoder does not know ends the query; it knows all that an indexer gives."""
+    indexed = {name for stage in saved.stages if stage.kind == INDEXER for name in stage.outputs}
+    for stage in saved.stages:
+        wrong = [name for name in stage.inputs if stage.kind == ENCODER and name not in indexed]
+        if wrong:
+            yield f"its stage {stage.uid} ({stage.kind}) encodes {wrong[0]!r}, which no {INDEXER} of the model gives"
+
+
+def _of_types(saved: SavedModel, columns: PaymentSchema) -> Iterator[str]:
+    types = {field.name: field.type for field in columns.fields}
+    for stage in saved.stages:
+        for name in stage.inputs:
+            given = types.get(name)
+            if given is None or stage.kind not in (INDEXER, ASSEMBLER):
+                continue
+            is_right = given == "STRING" if stage.kind == INDEXER else given.startswith(_NUMBERS)
+            if not is_right:
+                wanted = "a STRING" if stage.kind == INDEXER else "a number or a BOOLEAN"
+                yield f"its stage {stage.uid} ({stage.kind}) takes {wanted}; {name!r} is of type {given}"
+
+
+def _of_end(saved: SavedModel) -> Iterator[str]:
+    last: Stage | None = saved.stages[-1] if saved.stages else None
+    if last is None or last.kind not in CLASSIFIERS or not last.params.get("probabilityCol"):
+        yield f"it gives no probability; its last stage has to be one of {', '.join(CLASSIFIERS)}, with probabilityCol"
+        return
+    if any(stage.kind in CLASSIFIERS for stage in saved.stages[:-1]):
+        yield "it has several classifiers; the last stage alone is one"
+    classes = last.metadata.get("numClasses", 2)
+    if classes != 2:
+        yield f"it knows {classes} classes; a score is the probability of one of two"
+
+
+def read_model(rules: RuleSet, schema: PaymentSchema, settings: Settings) -> tuple[RuleSet, SavedModel | None]:
+    """The rules that `settings.mode` runs, and their model, checked; None where they have none.
+
+    On another file system than the local one a Java reads it.
+
+    Raises:
+        UsageError: it is no saved model, can't be read, or can't run here.
+        FraudFilterError: Java does not start.
+    """
+    saved = _read(rules, settings)
+    if saved is None:
+        return rules.for_mode(settings), None
+    check_model(saved, rules.without_model().columns(schema))
+    left = rules.knowing(saved.inputs, saved.version).for_mode(settings)
+    return left, saved if left.model else None
+
+
+def reread_model(rules: RuleSet, settings: Settings) -> SavedModel | None:
+    """The model of rules that have decided; None where they had none.
+
+    Raises:
+        UsageError: it is gone, or another one lies in its place.
+    """
+    saved = _read(rules, settings)
+    if saved and saved.version != rules.model_version:
+        raise saved.refused(
+            f"its version is {saved.version}, and records were decided with {rules.model_version}; put that back, and "
+            "the newer one into a directory of its own"
+        )
+    return saved
+
+
+def require_unchanged(saved: SavedModel, spark: SparkSession) -> None:
+    """Compares what lies at the model's location with what was read of it; the session's own Java reads remote files.
+
+    Raises:
+        UsageError: another model lies there now, or none.
+    """
+    session: Any = spark._jsparkSession
+    folder = local_folder(saved.location)
+    try:
+        files = (
+            _local(folder)
+            if folder
+            else dict(
+                _walk(
+                    CheckpointFiles(
+                        spark._jvm, spark.sparkContext._gateway, session.sessionState().newHadoopConf(), saved.location
+                    ),
+                    "",
+                )
+            )
+        )
+    except CheckpointError as error:
+        raise saved.refused(f"can't be read: {error}") from None
+    now = SavedModel(saved.location, files)
+    if now.version != saved.version:
+        raise saved.refused(
+            f"what lies there is no longer the model that this filter began with (version {saved.version}, now "
+            f"{now.version}): put that back, and the newer one into a directory of its own"
+        )
+
+
+def _read(rules: RuleSet, settings: Settings) -> SavedModel | None:
+    if rules.model is None:
+        return None
+    folder = local_folder(rules.model)
+    files = _local(folder) if folder else _remote(rules.model, settings)
+    if not files:
+        raise UsageError(f"model {rules.model}: there are no files; give the directory of a saved PipelineModel")
+    saved = SavedModel(rules.model, files)
+    assert saved.stages is not None  # noqa: S101 - read now, so that it is refused here
+    return saved
+
+
+def local_folder(location: str) -> Path | None:
+    """The directory where the location names one of this machine; None: of another file system."""
+    parts = urlsplit(location)
+    if parts.scheme not in ("", "file"):
+        return None
+    return Path(parts.path if parts.scheme else location)
+
+
+def _local(folder: Path) -> dict[str, bytes]:
+    try:
+        found = sorted(path for path in folder.rglob("*") if path.is_file())
+        return {str(path.relative_to(folder)): path.read_bytes() for path in found if _is_part(path.name)}
+    except OSError as error:
+        raise UsageError(f"model {folder}: can't be read: {error.strerror or error}") from None
+
+
+def _remote(location: str, settings: Settings) -> dict[str, bytes]:
+    from fraud_filter.checkpoint.files import open_checkpoint
+
+    try:
+        with open_checkpoint(location, settings) as files:
+            return dict(_walk(files, ""))
+    except CheckpointError as error:
+        raise UsageError(f"model {location}: can't be read: {error}") from None
+
+
+def _walk(files: CheckpointFiles, folder: str) -> list[tuple[str, bytes]]:
+    found = [(folder + name, files.read(folder + name)) for name in files.names(folder) if _is_part(name)]
+    for name in files.names(folder, directories=True):
+        found += _walk(files, f"{folder}{name}/")
+    return found
+
+
+def _is_part(name: str) -> bool:
+    """Not what Hadoop keeps beside: checksums and marks."""
+    return not name.startswith((".", "_"))

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from fraud_filter.model.read import require_unchanged
-from fraud_filter.model.saved import SavedModel
+from fraud_filter.model.saved import SavedModel, require_unchanged
 from fraud_filter.schema import SCORE, SCORE_DIGITS
 
 if TYPE_CHECKING:

@@ -1,14 +1,8 @@
-"""Turns the JSON value of one field into the value that the filter reads, by its type in payment.ddl.
-
-A reader is given what Python's `json` makes of the value, with fractions as float or Decimal, and never None. It
-refuses every value that does not fit the type. `query/json_value` does the same in Spark.
-
-Values: STRING str, BOOLEAN bool, whole numbers int, DOUBLE and FLOAT float, DECIMAL Decimal with the type's scale,
-TIMESTAMP int microseconds since 1970 in UTC, DATE int days since 1970, STRUCT dict, ARRAY list, MAP list of pairs.
-"""
+"""Times and dates as the filter reads them from text: ISO 8601, UTC where no offset is given."""
 
 from __future__ import annotations
 
+import datetime
 import decimal
 import math
 import re
@@ -18,12 +12,65 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, TypeAlias
 
-from fraud_filter.oracle.times import date_days, taken_us, timestamp_us
-from fraud_filter.schema import DECIMAL_TEXT, UNITS_US
+from fraud_filter.schema import DECIMAL_TEXT, FIRST_TIME_US, FORMS, LAST_TIME_US, UNITS_US
 from fraud_filter.text.ddl import WHOLE, Kind
 
+SECOND_US = 1_000_000
+
+DAY_US = 86_400 * SECOND_US
+
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+_FORMS = {name: re.compile(form) for name, form in FORMS.items()}
+
+_PARTS = re.compile(r"(.{10})(?:.(..):(..)(?::(..)(?:\.([0-9]+))?)?)?(?:Z|([+-])(..):?(..)?)?")
+
+
+def timestamp_us(text: str, kind: str = "TIMESTAMP") -> int:
+    """Microseconds since 1970 in UTC; further digits are cut off.
+
+    Args:
+        kind: TIMESTAMP or TIMESTAMP_NTZ, which takes no offset.
+
+    Raises:
+        ValueError: the filter takes no such time.
+    """
+    match = _PARTS.fullmatch(text) if _FORMS[kind].fullmatch(text) else None
+    if match is None:
+        raise ValueError(f"not a time: {text!r}")
+    day, hour, minute, second, fraction, sign, offset_h, offset_min = match.groups(default="0")
+    seconds = int(hour) * 3600 + int(minute) * 60 + int(second)
+    offset = int(offset_h) * 3600 + int(offset_min) * 60
+    seconds += offset if sign == "-" else -offset
+    return taken_us(date_days(day) * DAY_US + seconds * SECOND_US + int(fraction[:6].ljust(6, "0")))
+
+
+def date_days(text: str) -> int:
+    """Days since 1970.
+
+    Raises:
+        ValueError: the filter takes no such date.
+    """
+    if not _FORMS["DATE"].fullmatch(text):
+        raise ValueError(f"not a date: {text!r}")
+    return datetime.date.fromisoformat(text).toordinal() - _EPOCH
+
+
+def taken_us(micros: int) -> int:
+    """Microseconds since 1970, as they are.
+
+    Raises:
+        ValueError: the filter takes no such time.
+    """
+    if not FIRST_TIME_US <= micros <= LAST_TIME_US:
+        raise ValueError(f"outside the years 0001 to 9999: {micros} microseconds")
+    return micros
+
+
 _DECIMAL_TEXT = re.compile(DECIMAL_TEXT)
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
 _EXACT = decimal.Context(prec=4_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 Read: TypeAlias = Callable[[Any], Any]

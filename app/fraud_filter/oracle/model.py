@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow.parquet
 
 from fraud_filter.errors import UsageError
-from fraud_filter.model.check import ASSEMBLER, BOOSTED, ENCODER, FOREST, INDEXER, LOGISTIC, TREE
-from fraud_filter.model.saved import SavedModel, Stage
+from fraud_filter.model.saved import ASSEMBLER, BOOSTED, ENCODER, FOREST, INDEXER, LOGISTIC, TREE, SavedModel, Stage
 from fraud_filter.schema import SCORE_DIGITS
 
 #: What a stage has made of one payment: by column a number or a list of them.

@@ -16,7 +16,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from operator import itemgetter
 from typing import Any
 
-from fraud_filter.oracle.times import DAY_US, SECOND_US
+from fraud_filter.oracle.fields import DAY_US, SECOND_US
 from fraud_filter.rules.language import LanguageError, Node, digits, read_predicate
 from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.rules.words import CAPITALS, SMALL

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NamedTuple
 
-from fraud_filter.rules.decay import STRIDE, weight
-from fraud_filter.rules.features import Feature, reach_ms
+from fraud_filter.rules.features import STRIDE, Feature, reach_ms, weight
 from fraud_filter.schema import PaymentSchema
 
 #: A payment's place among those of its key, as `query/velocity` packs it.

@@ -22,8 +22,7 @@ from fraud_filter.config import Settings, named, refused
 from fraud_filter.errors import UsageError
 from fraud_filter.kafka.admin import find_topics, open_admin, read_config
 from fraud_filter.kafka.refusals import describe_error, no_topic
-from fraud_filter.model.read import read_model
-from fraud_filter.model.saved import SavedModel
+from fraud_filter.model.saved import SavedModel, read_model
 from fraud_filter.modes import MODES, Mode
 from fraud_filter.records import most_written_bytes
 from fraud_filter.rules.ruleset import RuleSet, load_rules

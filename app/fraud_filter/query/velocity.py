@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from fraud_filter.config import Settings, duration_s
-from fraud_filter.rules.decay import BETWEEN, OFFSET, STEPS, STRIDE
-from fraud_filter.rules.features import Feature
+from fraud_filter.rules.features import BETWEEN, OFFSET, STEPS, STRIDE, Feature
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

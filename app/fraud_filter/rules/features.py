@@ -1,8 +1,8 @@
-"""Features of a payment's key: what the `features:` of the rules file may say. Knows no Spark.
+"""What decay is: how much less an older payment counts. Filter and audit both take it from here, to the last bit.
 
-A feature looks at the payments of the same key (`per`) in the window `over` before a payment, the payment included, or
-at all of them that the state knows, of which older ones count less (`decay`). Times are the brokers' append times, or a
-field of the payment (`by`) as far as that can be believed (`late`).
+A payment's weight doubles in each half-life from the beginning of its period of the state on, in steps. So a sum of
+weights is one number to which each payment adds its own; divided by the weight of now it is the decayed sum. Powers of
+two are exact, and what lies between them is this table: Java and Python multiply, add and divide by one standard.
 """
 
 from __future__ import annotations
@@ -10,34 +10,73 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from fraud_filter.config import duration_s
 from fraud_filter.config.kinds import Duration
-from fraud_filter.rules.decay import HALVINGS, STRIDE
 from fraud_filter.rules.document import explain
 from fraud_filter.schema import RULES_FIELD, PaymentSchema
 from fraud_filter.schema import Field as PaymentField
 from fraud_filter.text.ddl import WHOLE
 from fraud_filter.text.nearest import did_you_mean
 
+#: Steps of a half-life.
+STEPS = 64
+
+#: The weights of the steps, rounded once: not every machine's power function rounds alike.
+BETWEEN = tuple(float(Decimal(2) ** (Decimal(step) / STEPS)) for step in range(STEPS))
+
+#: A payment that is older by so many half-lives counts less than a thousandth, and may be forgotten.
+HALVINGS = 10
+
+#: A period's first weight is two to the power of minus this.
+OFFSET = 750
+
+#: Half-lives of a period: its last weight is not much more than two to the power of `OFFSET`.
+MOST_HALVINGS = 2 * OFFSET
+
+#: A period of the state begins every so many windows, and is one window longer.
+STRIDE = 4
+
+
+def weight(age_ms: int, half_ms: int) -> float:
+    """The weight of a payment `age_ms` after the beginning of its period."""
+    halvings, step = divmod(age_ms * STEPS // half_ms, STEPS)
+    return float(2.0 ** (halvings - OFFSET)) * BETWEEN[step]
+
+
+def least_half_ms(longest_ms: int) -> float:
+    """The shortest half-life beside a window of that length, which makes the periods."""
+    return (STRIDE + 1) * longest_ms / MOST_HALVINGS
+
+
 #: Values without a field, and values of one.
 PLAIN = ("count", "seconds_since_last", "first_seen")
+
 OF_FIELD = ("sum", "avg", "min", "max", "count_distinct")
+
 #: Those that can decay.
 DECAYING = ("count", "sum")
 
 _FLOATING = ("FLOAT", "DOUBLE")
+
 #: Types whose values are equal or not, without a doubt (a zero with a sign, a NaN).
 _EXACT = (*WHOLE, "STRING", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
+
 _KEYS = (*WHOLE, "STRING")
+
 _VALUE = re.compile(r"(?P<kind>\w+)(?:\(\s*(?P<field>[^()]+?)\s*\))?")
+
 _DECIMAL = re.compile(r"DECIMAL\((\d+)(?:, ?(\d+))?\)")
+
 _MOST_DIGITS = 38
+
 #: Digits that the sum of so many payments as a state holds may have more than one of them.
 _MORE_DIGITS = 4
+
 #: A year: a longer window is a mistake.
 _LONGEST_S = 366 * 86_400
 

@@ -14,9 +14,8 @@ from urllib.parse import urlsplit
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
-from fraud_filter.rules.decay import least_half_ms
 from fraud_filter.rules.document import FEATURES, RULES, Blocked, Listed, parse_entry, read_document, repeated_keys
-from fraud_filter.rules.features import Feature, fields_of, parse_feature
+from fraud_filter.rules.features import Feature, fields_of, least_half_ms, parse_feature
 from fraud_filter.rules.language import LanguageError, names_of, read_predicate
 from fraud_filter.schema import SCORE, Field, PaymentSchema
 from fraud_filter.text.ddl import WHOLE

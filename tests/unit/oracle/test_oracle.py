@@ -14,8 +14,8 @@ import pytest
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
 from fraud_filter.oracle import Decision, Oracle
+from fraud_filter.oracle.fields import date_days, timestamp_us
 from fraud_filter.oracle.payments import PaymentReader
-from fraud_filter.oracle.times import date_days, timestamp_us
 from fraud_filter.records import why_unread
 from fraud_filter.rules.ruleset import Rule, RuleSet, load_rules
 from fraud_filter.schema import FIRST_TIME_US, LAST_TIME_US, Field, PaymentSchema, input_schema, load_schema

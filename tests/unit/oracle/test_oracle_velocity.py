@@ -16,8 +16,7 @@ from fraud_filter.errors import FraudFilterError
 from fraud_filter.home import HOME
 from fraud_filter.oracle import Oracle, Place
 from fraud_filter.oracle.velocity import Velocity
-from fraud_filter.rules.decay import HALVINGS
-from fraud_filter.rules.features import Feature
+from fraud_filter.rules.features import HALVINGS, Feature
 from fraud_filter.rules.ruleset import Rule, RuleSet, load_rules
 from fraud_filter.schema import Field, PaymentSchema, load_schema
 

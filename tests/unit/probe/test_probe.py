@@ -10,8 +10,7 @@ import pytest
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
 from fraud_filter.metrics.server import MetricsServer, Registry
-from fraud_filter.probe.probe import Probe
-from fraud_filter.probe.run import run_probe
+from fraud_filter.probe.probe import Probe, run_probe
 from fraud_filter.probe.tally import SeenOffsets, Tally
 from fraud_filter.records import read_source
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fraud_filter.tail.record import Record, json_line, lines
+from fraud_filter.tail import Record, json_line, lines
 
 HEADERS = (
     ("source.topic", b"payments"),

@@ -57,7 +57,7 @@ def command(
     from fraud_filter.rules.ruleset import load_rules
     from fraud_filter.schema import load_schema
     from fraud_filter.spark import session
-    from fraud_filter.train.fit import fit
+    from fraud_filter.train import fit
 
     if out.exists():
         raise UsageError(f"argument --out: {str(out)!r} is there already; name a new directory")
