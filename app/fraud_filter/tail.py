@@ -1,4 +1,4 @@
-"""A record of Kafka as it is shown: a few lines for a reader, or one line of JSON for a program. Knows no client."""
+"""Shows records of a topic: a few lines for a reader, or one line of JSON for a program."""
 
 from __future__ import annotations
 

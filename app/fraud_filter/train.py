@@ -1,4 +1,4 @@
-"""Labelled payments to learn from: those of the input topic, of a file, or made up. Knows no model.
+"""Learns from labelled payments which are fraud: payments of the input topic, of a file, or made up.
 
 Whatever they come from, they have the payment's fields, `_partition`, `_offset` and `_timestamp`, by which windows are
 told, `_is_rejected`, and `_label`: 1 for fraud, 0 for none, null where that is not known.

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fraud_filter import train
 from fraud_filter.config import Settings, load
 from fraud_filter.home import HOME
 from fraud_filter.rules.ruleset import RuleSet, load_rules
 from fraud_filter.schema import load_schema
-from fraud_filter.train import Trained, made_up
+from fraud_filter.train import Trained, fit, made_up
 
 SCHEMA = load_schema(HOME / "app/payment.ddl")
 SHIPPED = (HOME / "app/rules-velocity.yml").read_text()

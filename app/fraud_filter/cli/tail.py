@@ -48,20 +48,19 @@ def command(
       fraud-filter tail --topic flagged --follow --json | jq .value.rules
     """
     from fraud_filter.stop_signals import stop_event
-    from fraud_filter.tail import json_line, lines, reading
+    from fraud_filter.tail import follow as follow_topics
+    from fraud_filter.tail import json_line, lines, read_all, read_last
 
     names = [f"{topic}_topic" for topic in dict.fromkeys(topics)]
     show = json_line if as_json else lines
     if not follow:
         found: Iterator[Record] = (
-            reading.read_all(settings, names)
-            if from_beginning
-            else iter(reading.read_last(settings, names, limit or 10))
+            read_all(settings, names) if from_beginning else iter(read_last(settings, names, limit or 10))
         )
         _print(map(show, islice(found, limit)))
         return
     with stop_event() as stop:
-        found = reading.follow(settings, names, stop, from_beginning=from_beginning)
+        found = follow_topics(settings, names, stop, from_beginning=from_beginning)
         _print(map(show, islice(found, limit)))
 
 

@@ -1,4 +1,4 @@
-"""The cards and merchants of made-up payments, and the payments that are drawn of them, ordinary and fraudulent ones."""
+"""The cards and merchants of made-up payments, and the payments, ordinary and fraudulent, that are drawn of them."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it lists not all that it exports
     AdminClient,
-    ConfigResource,  # type: ignore[attr-defined]  # it is public
-    OffsetSpec,  # type: ignore[attr-defined]  # it is public
+    ConfigResource,
+    OffsetSpec,
 )
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 

@@ -1,4 +1,4 @@
-"""Topic set-up from `kafka/topics.yml`: creates what is missing, checks what exists. Also reads the files below `kafka/`."""
+"""Topic set-up from `kafka/topics.yml`: creates what is missing, checks what exists."""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
-"""A saved Spark ML PipelineModel as files: its stages with their parameters, and its version. Knows no Spark.
+"""A saved Spark ML PipelineModel: its files, read; its stages and version; and whether it can run in the filter.
 
 Layout of Spark ML's persistence: a folder for the pipeline and for each stage, `stages/NUMBER_UID`, each with
 `metadata/part-*` (JSON: class, uid, paramMap, defaultParamMap) and what the stage has learnt as Parquet.
+
+A stage answers every payment, or the query ends: what throws for a value that it has not seen is refused, and what
+leaves rows out as well. The audit computes each score by itself, so that stages it does not know are refused, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The probe as a program: signals, lines in the terminal, /metrics, and a file of final figures."""
+"""Measures end-to-end latency from the output topics, whatever mode the query runs in.
+
+The latency of a record is its append time minus its payment's, both stamped by the brokers (LogAppendTime), so it does
+not depend on when the probe reads it. Kafka's times are whole milliseconds: read values as 0.5 ms low on average.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
-"""Whether an id stands on a block list, as a column: a look into a hash set that each executor holds once.
+"""The filter itself: source -> parse -> rules -> route -> sink, as Spark SQL expressions. Knows no trigger.
 
-Written as `IN (...)`, a list is part of the plan: with a million ids each micro-batch would plan and ship them again.
-Here the plan holds the number of a broadcast variable, and the code that Spark generates calls `HashSet.contains`.
+Everything here is a column expression that Spark compiles; no Python runs per record.
+
+An id on a block list is a look into a hash set that each executor holds once. Written as `IN (...)`, a list is part of
+the plan: with a million ids each micro-batch would plan and ship them again. Here the plan holds the number of a
+broadcast variable, and the code that Spark generates calls `HashSet.contains`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,10 @@
-"""What a field of each type takes of a JSON value, as expressions over Jackson's tree. `oracle/fields` is its equal.
+"""A record's JSON as columns: one object, read strictly, and each field by its type in payment.ddl.
 
+Jackson, by which Spark reads JSON, makes a tree of the text; what a field takes of it is told by the table in
+docs/rules.md. Spark's own `from_json` gives a STRING any value as text, wraps large numbers, and gives a time
+without a date the day on which it is read; no option of it refuses these.
+
+What a field of each type takes of a JSON value are expressions over Jackson's tree; `oracle/fields` is their equal.
 They are made to be interpreted (`invoke.interpreted`): Spark plans each micro-batch again, and would write the code of
 all of them each time.
 """

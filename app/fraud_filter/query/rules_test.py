@@ -1,4 +1,4 @@
-"""Runs the filter's own expressions over a file of payments and tells what each payment's fate would be."""
+"""`rules test`: runs the filter's own expressions over a file of payments and tells what becomes of each."""
 
 from __future__ import annotations
 

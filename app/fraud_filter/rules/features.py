@@ -1,8 +1,13 @@
-"""What decay is: how much less an older payment counts. Filter and audit both take it from here, to the last bit.
+"""Features of a payment's key: what the `features:` of the rules file may say. Knows no Spark.
 
-A payment's weight doubles in each half-life from the beginning of its period of the state on, in steps. So a sum of
-weights is one number to which each payment adds its own; divided by the weight of now it is the decayed sum. Powers of
-two are exact, and what lies between them is this table: Java and Python multiply, add and divide by one standard.
+A feature looks at the payments of the same key (`per`) in the window `over` before a payment, the payment included, or
+at all of them that the state knows, of which older ones count less (`decay`). Times are the brokers' append times, or a
+field of the payment (`by`) as far as that can be believed (`late`).
+
+Decay is how much less an older payment counts; filter and audit both take it from here, to the last bit. A payment's
+weight doubles in each half-life from the beginning of its period of the state on, in steps. So a sum of weights is one
+number to which each payment adds its own; divided by the weight of now it is the decayed sum. Powers of two are exact,
+and what lies between them is a table: Java and Python multiply, add and divide by one standard.
 """
 
 from __future__ import annotations

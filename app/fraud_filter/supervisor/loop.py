@@ -12,7 +12,7 @@ from fraud_filter.errors import EXIT_OK
 from fraud_filter.lock.checkpoint_lock import checkpoint_lock
 from fraud_filter.metrics.catalogue import RESTARTS, RULES_INFO
 from fraud_filter.monitor.monitor import Monitor
-from fraud_filter.query import preflight, sources
+from fraud_filter.query import preflight
 from fraud_filter.rules.version import ruling_of
 from fraud_filter.supervisor.attempt import Attempt
 from fraud_filter.supervisor.failures import AWAY, REASONS, RestartableError
@@ -55,7 +55,7 @@ def run(
     """
     with stop_on_signals(settings.stop_timeout_s) as stop, ExitStack() as handlers:
         inputs = preflight.check_inputs(settings)
-        settings = sources.complete(settings, inputs.partitions)
+        settings = preflight.complete(settings, inputs.partitions)
         if stop.requested:
             return EXIT_OK
         with checkpoint_lock(settings, standby=standby) as lock, closing(Monitor(settings, REASONS)) as monitor:

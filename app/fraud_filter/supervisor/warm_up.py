@@ -17,8 +17,8 @@ from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.config import Settings
 from fraud_filter.kafka.consumer import find_input_bounds, open_consumer
 from fraud_filter.modes import Mode
-from fraud_filter.query import sinks, sources
-from fraud_filter.query.preflight import Inputs
+from fraud_filter.query import sinks
+from fraud_filter.query.preflight import Inputs, begin_at
 from fraud_filter.supervisor.failures import explain_failure
 from fraud_filter.supervisor.query_run import prepare, start
 
@@ -130,7 +130,7 @@ def _newest(settings: Settings) -> Settings:
     with open_consumer(settings) as consumer:
         bounds = find_input_bounds(consumer, settings)
     at = {number: max(low, end - _RECORDS) for number, (low, end) in bounds.items()}
-    return sources.begin_at(settings.model_copy(update={"fail_on_data_loss": False}), at, at)
+    return begin_at(settings.model_copy(update={"fail_on_data_loss": False}), at, at)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import pytest
 
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
-from fraud_filter.query.sources import complete, require_there
+from fraud_filter.query.preflight import complete, require_there
 
 
 @pytest.mark.parametrize("word", ["earliest", "latest"])
