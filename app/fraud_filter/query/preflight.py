@@ -6,19 +6,16 @@ running session.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaException
 
-import fraud_filter
 from fraud_filter.config import Settings, named, refused
 from fraud_filter.errors import UsageError
 from fraud_filter.kafka.admin import find_topics, open_admin, read_config
@@ -27,7 +24,6 @@ from fraud_filter.model.saved import SavedModel, read_model
 from fraud_filter.modes import MODES, Mode
 from fraud_filter.records import most_written_bytes
 from fraud_filter.rules.ruleset import RuleSet, load_rules
-from fraud_filter.rules.version import ruling_of
 from fraud_filter.schema import PaymentSchema, input_schema
 from fraud_filter.spark.executors import count_slots
 
@@ -296,22 +292,6 @@ def _check_output_topic(admin: AdminClient, settings: Settings, setting: str, *,
         'action="set max.message.bytes=%d on the topic, or lower max_record_bytes"',
         name, present, needed, needed,
     )  # fmt: skip
-
-
-#: Those of one process, of the first start alone, or told by their content.
-_OWN = (
-    "metrics_host", "metrics_port", "generator_port", "probe_port", "ui_port", "starting_offsets",
-    "latency_objective_ms", "standby_warm_up_s", "rules", "payment_schema",
-)  # fmt: skip
-
-
-def digests(inputs: Inputs, settings: Settings) -> dict[str, str]:
-    """By name a digest of the value; secrets are masked before, so that two passwords are alike."""
-    told: dict[str, Any] = {name: value for name, value in settings.shown().items() if name not in _OWN}
-    told["rules"] = ruling_of(inputs.rules, inputs.schema, settings).version
-    told["model"] = inputs.rules.model_version
-    told["program"] = [fraud_filter.__version__, metadata.version("pyspark")]
-    return {name: hashlib.sha256(json.dumps(value).encode()).hexdigest()[:12] for name, value in told.items()}
 
 
 def complete(settings: Settings, partitions: int) -> Settings:

@@ -18,7 +18,7 @@ from fraud_filter.checkpoint.repair import go_on_at
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.client import librdkafka_config
-from fraud_filter.kafka.offsets import find_input_bounds, first_since, first_time_ms, open_consumer, read_records
+from fraud_filter.kafka.consumer import find_input_bounds, first_since, first_time_ms, open_consumer, read_records
 from fraud_filter.metrics.catalogue import SET_ASIDE
 from fraud_filter.metrics.filter_metrics import FilterMetrics
 from fraud_filter.monitor.monitor import StartPosition

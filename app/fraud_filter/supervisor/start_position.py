@@ -26,12 +26,12 @@ from fraud_filter.checkpoint.notes import (
 from fraud_filter.checkpoint.progress import CheckpointReader, Offsets
 from fraud_filter.checkpoint.repair import change_state, finish, go_on_at, prepare_checkpoint
 from fraud_filter.config import Settings, duration_s, refused
-from fraud_filter.kafka.append_time import require_append_time
-from fraud_filter.kafka.offsets import first_offsets, first_since, first_time_ms
+from fraud_filter.kafka.admin import require_append_time
+from fraud_filter.kafka.consumer import first_offsets, first_since, first_time_ms
 from fraud_filter.lock.checkpoint_lock import Lock
 from fraud_filter.modes import MODES
 from fraud_filter.monitor.monitor import Monitor, StartPosition
-from fraud_filter.query import starting_offsets
+from fraud_filter.query import preflight
 from fraud_filter.query.preflight import Inputs
 from fraud_filter.query.velocity import needs_watermark
 from fraud_filter.rules.version import Ruling, ruling_of
@@ -132,11 +132,11 @@ def settle(
     elif standing.at is None:
         readable = {number: (low, standing.ends[number]) for number, (low, _) in standing.bounds.items()}
         at = first_offsets(settings, readable)
-        starting_offsets.require_there(settings, at, standing.bounds)
+        preflight.require_there(settings, at, standing.bounds)
     _keep(files, settings, standing, at)
     new = add_losses(files, losses)
     if standing.number is None:
-        settings = starting_offsets.begin_at(settings, at, standing.topic.partitions)
+        settings = preflight.begin_at(settings, at, standing.topic.partitions)
     return Beginning(settings, standing.topic.id, at, standing.ends, new)
 
 
