@@ -15,9 +15,8 @@ from confluent_kafka import Consumer, TopicPartition
 
 from fraud_filter.config import Settings
 from fraud_filter.generator.sender import HEADER_GENERATED_AT
-from fraud_filter.kafka.input_topic import has_passed
-from fraud_filter.kafka.offsets import find_bounds, find_partitions, open_consumer, read_records
-from fraud_filter.query.source_headers import read_source
+from fraud_filter.kafka.consumer import find_bounds, find_partitions, has_passed, open_consumer, read_records
+from fraud_filter.records import read_source
 
 #: Offsets have less than 40 bits here: partition and offset are one number.
 _OFFSET_BITS = 40

@@ -23,7 +23,7 @@ from rich.text import Text
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.kafka.input_topic import InputTopic, open_input, records_between
+from fraud_filter.kafka.consumer import InputTopic, open_input, records_between
 from fraud_filter.pages.numbers import format_number
 from fraud_filter.probe.probe import Probe
 from lab.bench.launch import Enter, Phase
