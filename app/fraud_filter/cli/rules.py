@@ -64,7 +64,7 @@ def check(settings: Settings) -> int:
 def test(settings: Settings, file: str, as_json: bool) -> None:
     """Say which rules match which records of FILE, one JSON record a line."""
     from fraud_filter.model.saved import read_model
-    from fraud_filter.query import trial as rule_trial
+    from fraud_filter.query import rules_test
     from fraud_filter.rules import check as rule_check
     from fraud_filter.rules.ruleset import load_rules
     from fraud_filter.schema import input_schema
@@ -76,12 +76,12 @@ def test(settings: Settings, file: str, as_json: bool) -> None:
     with _session(settings) as spark:
         rule_check.check_rules(spark, rules, schema)
         _tell_untried(rules)
-        verdicts = rule_trial.try_rules(spark, file, schema, rules, model)
+        verdicts = rules_test.try_rules(spark, file, schema, rules, model)
         if as_json:
             for verdict in verdicts:
                 click.echo(json.dumps(verdict.as_dict()))
         else:
-            click.echo(rule_trial.as_table(verdicts))
+            click.echo(rules_test.as_table(verdicts))
 
 
 def _tell_untried(rules: RuleSet) -> None:

@@ -85,8 +85,8 @@ def _history(
     payments: int,
     seed: int,
 ) -> DataFrame:
+    from fraud_filter import train as histories
     from fraud_filter.schema import HEADER_LABEL
-    from fraud_filter.train import history as histories
 
     if history == _GENERATED:
         return histories.made_up(spark, settings, schema, payments=payments, seed=seed)
