@@ -20,7 +20,7 @@ demo: $(READY) ## Run every mode on an embedded Kafka and Spark, and report; MOD
 	$(BIN)/fraud-filter demo $(call given,MODES,modes) $(call given,SECONDS,seconds) $(call given,RATE,rate)
 
 bench: $(READY) ## Set the modes, a plain client and Flink side by side under load; RATES=100 ROUNDS=1 SECONDS=10 CONTENDERS=real-time,floor OUTPUT=DIR narrow it
-	$(BIN)/fraud-filter lab bench $(call given,CONTENDERS,contenders) $(call given,MODES,contenders) $(call given,RATES,rates) $(call given,ROUNDS,rounds) $(call given,SECONDS,seconds) $(call given,REPEATS,repeats) $(call switched,AWAKE,awake) $(call given,OUTPUT,output) $(call given,DOCS,docs)
+	$(BIN)/fraud-filter lab bench $(call given,CONTENDERS,contenders) $(call given,MODES,contenders) $(call given,RATES,rates) $(call given,ROUNDS,rounds) $(call given,SECONDS,seconds) $(call given,OUTPUT,output) $(call given,DOCS,docs)
 
 bench-flink: $(FLINK_READY) ## Install Apache Flink for make bench in a virtual environment of its own: 800 MB, Python 3.11
 

@@ -13,8 +13,8 @@ from lab.harness.outcome import NOT_AUDITED, Audited
 BEHIND_S = 2.0
 #: A contender that gets less than this share of what the generator is to send has not shown that it keeps up with it.
 KEPT_SHARE = 0.99
-#: Others may have so much of the processor time that was wanted while measuring; on a quiet machine it is less than a
-#: hundredth.
+#: A start of which others took more of the processor time that was wanted while measuring was disturbed; on a quiet
+#: machine it is less than a hundredth.
 MOST_STOLEN = 0.05
 
 
@@ -92,8 +92,7 @@ class StartResult:
     """One start of a contender: all rates of one round. `first_decision_s` is from its start to its first decision.
 
     `uss_mib` is the memory that it had for itself after the last rate. `error` says why it has no (more) rates, and
-    `failed_at` is the rate at which that happened, None where it was at none. `repeated` is how often the contender
-    was restarted because others took the processor.
+    `failed_at` is the rate at which that happened, None where it was at none.
     """
 
     contender: str
@@ -103,7 +102,6 @@ class StartResult:
     uss_mib: float | None = None
     error: str | None = None
     failed_at: float | None = None
-    repeated: int = 0
 
     @property
     def stolen_share(self) -> float | None:

@@ -55,10 +55,7 @@ class _Segment:
 
 
 class Start:
-    """A start of the contender in round `number`, under the `load`.
-
-    `again`: how often this was done before in the round. `watch` sees it from beside.
-    """
+    """A start of the contender in round `number`, under the `load`. `watch` sees it from beside."""
 
     def __init__(
         self,
@@ -66,15 +63,13 @@ class Start:
         contender: Contender,
         load: Load,
         number: int,
-        *,
-        again: int = 0,
         watch: Watch = unwatched,
     ) -> None:
         self._contender = contender
         self._partitions = contender.partitions or load.partitions
         self._payments = load.within(contender.most_per_partition * self._partitions)
         self._round = number
-        self._label = f"{contender.label}-{number}" + (f"-again-{again}" if again else "")
+        self._label = f"{contender.label}-{number}"
         # Topics of its own: the audit and the read-back then read nothing of the others.
         topics = {"input": "payments", "flagged": "flagged", "rejected": "rejected"}
         named = {f"{kind}_topic": f"{self._label}.{topic}" for kind, topic in topics.items()}

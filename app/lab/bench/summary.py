@@ -93,7 +93,7 @@ def _summarise(name: str, rate: float, rounds: Sequence[RateResult]) -> dict[str
 def summarise_starts(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
     """For each contender the medians of what does not depend on the rate: time to the first decision, memory.
 
-    And how disturbed its starts were: the most of `stolen_share`, and how often one was `repeated`.
+    And how disturbed its starts were: the most of `stolen_share`.
     """
     return [
         {
@@ -102,7 +102,6 @@ def summarise_starts(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
             "first_decision_s": median_of_known(start.first_decision_s for start in mine),
             "uss_mib": median_of_known(start.uss_mib for start in mine),
             "stolen_share": _of_known((start.stolen_share for start in mine), max),
-            "repeated": sum(start.repeated for start in mine),
             "errors": [f"round {start.round}: {start.error}" for start in mine if start.error],
         }
         for name in names_of(starts)

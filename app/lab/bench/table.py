@@ -11,7 +11,7 @@ from rich.text import Text
 
 from fraud_filter.pages.numbers import NOT_MEASURED, format_number
 from fraud_filter.text.tables import markdown
-from lab.bench.result import RateResult, StartResult
+from lab.bench.result import MOST_STOLEN, RateResult, StartResult
 from lab.harness.outcome import must_be_zero
 
 #: Columns of a result: heading, and what of it is shown.
@@ -65,6 +65,8 @@ def describe_start(start: StartResult) -> list[str]:
         f"p99 {rounded(rate.append.get('p99_ms'))} ms, {rate.audit}{_shortfall(rate)}"
         for rate in start.rates
     ]
+    if (start.stolen_share or 0) > MOST_STOLEN:
+        lines.append(f"{head}: others took {start.stolen_share:.0%} of the processor time, so do not trust it")
     return [*lines, f"{head}: {start.error}"] if start.error else lines
 
 

@@ -39,8 +39,6 @@ def command(
     contenders: tuple[str, ...],
     rates: str,
     rounds: int,
-    repeats: int,
-    awake: bool,
     output: Path,
     docs: Path | None,
     **load: Any,
@@ -65,7 +63,7 @@ def command(
     under = Load(rates=parse_rates(rates), **load)
     chosen = available(parse_contenders(contenders), min(under.rates), under.partitions)
     check_directory("--output", output)
-    report = run_bench(chosen, under, settings, click.echo, rounds=rounds, repeats=repeats, awake=awake)
+    report = run_bench(chosen, under, settings, click.echo, rounds=rounds)
     data = report_data(report)
     open_console().print(result_table(data["results"]))
     for line in ratio_lines(data["ratios"], min(under.rates)):

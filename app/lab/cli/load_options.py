@@ -58,14 +58,6 @@ _OPTIONS = (
     ),
     click.option("--partitions", type=PARTITIONS, default=2, show_default=True, help="partitions of the input topic"),
     click.option("--seed", type=SEED, default=1, show_default=True, help="seed of the payment generator"),
-    click.option(
-        "--repeats",
-        type=click.IntRange(0, 10),
-        default=2,
-        show_default=True,
-        help="how often a start may be repeated that others disturbed",
-    ),
-    click.option("--awake/--no-awake", show_default=True, help="keep the cores from sleeping meanwhile; Linux only"),
 )
 
 

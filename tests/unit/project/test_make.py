@@ -114,8 +114,6 @@ def test_bench_takes_variables_of_the_command_line() -> None:
     assert " ".join(words.split()) == (
         '.venv/bin/fraud-filter lab bench --contenders "real-time,floor" --rates "100" --rounds "1"'
     )
-    words = make("-n", "bench", "REPEATS=0", "AWAKE=1").splitlines()[-1]
-    assert " ".join(words.split()) == '.venv/bin/fraud-filter lab bench --repeats "0" --awake'
 
 
 def set_up(tmp_path: Path, python: str, **commands: str) -> subprocess.CompletedProcess[str]:

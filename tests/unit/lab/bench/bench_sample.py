@@ -63,7 +63,7 @@ def sample_report(starts: list[StartResult] | None = None, **changes: Any) -> Re
         words=dict.fromkeys(MEDIANS, "a contender"),
         versions=describe_versions(kafka="4.1.1", java="17.0.15"),
         machine=describe_machine(),
-        settings={"rates": "100, 1000", "rounds": ROUNDS, "repeats": 2, "warmup_s": 12},
+        settings={"rates": "100, 1000", "rounds": ROUNDS, "warmup_s": 12},
         took_s=1234.56,
     )
     return replace(report, **changes)

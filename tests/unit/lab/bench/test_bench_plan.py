@@ -115,7 +115,6 @@ def test_what_is_no_contender_is_refused(text: str, reason: str) -> None:
         "--settle nan",
         "--warmup-rate 0",
         "--rounds 0",
-        "--repeats 11",
         "--partitions 65",
     ],
 )

@@ -172,13 +172,14 @@ def test_the_table_cuts_nothing_and_the_demo_s_fits_80_characters(columns: tuple
 def test_a_start_that_ended_is_a_line_for_each_rate_and_one_for_its_error() -> None:
     append = {"p50_ms": 2.346, "p99_ms": 5.75}
     kept = RateResult(100.0, 99.7, append=append, audit=Audited(0, 3, 0), payments=200, decisions=100)
-    behind = RateResult(5000.0, append=append, audit=Audited(0, 0, 0), lag=9000, behind_s=20)
+    behind = RateResult(5000.0, append=append, audit=Audited(0, 0, 0), lag=9000, behind_s=20, stolen_share=0.2)
     start = StartResult("floor", 2, (kept, RateResult(1000.0), behind), error="it ended with exit code 4")
     assert describe_start(start) == [
         "round 2, floor, 100/s: p50 2.35 ms, p99 5.75 ms, 0 lost, 3 duplicated, 0 unexpected",
         "round 2, floor, 1000/s: p50 ? ms, p99 ? ms, ? lost, ? duplicated, ? unexpected".replace("?", NOT_MEASURED),
         "round 2, floor, 5000/s: p50 2.35 ms, p99 5.75 ms, 0 lost, 0 duplicated, 0 unexpected; 9000 decisions behind "
         "at the end",
+        "round 2, floor: others took 20% of the processor time, so do not trust it",
         "round 2, floor: it ended with exit code 4",
     ]
 
