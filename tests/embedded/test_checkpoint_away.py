@@ -111,6 +111,7 @@ def test_a_disk_that_fills_up_under_a_state_costs_no_feature(stage: Stage) -> No
         require_features(require_all(stage, program, feed, decisions, rules=rules))
 
 
+@pytest.mark.exhaustive  # test_one_writer removes it, and its filter waits
 def test_a_checkpoint_that_is_not_there_at_a_restart_is_no_new_one(stage: Stage) -> None:
     """As of a volume that is not mounted: the query would begin at the latest offsets once more."""
     (port,) = free_ports(1)

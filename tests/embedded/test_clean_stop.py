@@ -30,6 +30,7 @@ def _newest(program: Child, *kinds: str) -> str:
     return [line for line in program.tail(5000) if any(f"event={kind} " in line for kind in kinds)][-1]
 
 
+@pytest.mark.exhaustive  # test_modes_run stops each mode under load
 def test_a_stop_under_load_is_silent_at_an_epoch_s_end(stage: Stage) -> None:
     """That of each mode as it is shipped, at rest and under load, is looked at in `test_modes_run`."""
     with (

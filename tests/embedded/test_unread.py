@@ -142,6 +142,7 @@ def call_audit(stage: Stage) -> str:
     return done.stdout
 
 
+@pytest.mark.exhaustive  # it is recreated above, while no query runs
 def test_a_topic_that_is_recreated_under_a_running_query_counts_what_was_unread_once(stage: Stage, admin: Any) -> None:
     (port,) = free_ports(1)
     send(stage, "old", 20)

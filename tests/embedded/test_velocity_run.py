@@ -239,6 +239,7 @@ rules:
 """
 
 
+@pytest.mark.exhaustive  # late payments are below, open transactions in test_transactions
 @pytest.mark.timeout(600)
 def test_what_a_transaction_held_back_for_longer_than_the_lag_is_late_and_not_dropped(run: Run) -> None:
     """Spark would drop it by the watermark, which the other partition has moved on, and tell nobody."""
