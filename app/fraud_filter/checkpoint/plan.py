@@ -1,7 +1,7 @@
 """What must change in a checkpoint before a mode's engine can start from it without skipping a record.
 
-Pure: contents in, steps out. The steps stand in such an order that after each of them an engine either fails to start
-or starts at a proven place or before it; what a plan leaves when it is cut short, the next plan mends.
+The steps stand in such an order that after each of them an engine either fails to start or
+starts at a proven place or before it; what a plan leaves when it is cut short, the next plan mends.
 
 What Spark 4.3 does at a start, read in its classes (MicroBatchExecution.initializeExecution and populateStartOffsets,
 AsyncProgressTrackingMicroBatchExecution.validateOffsetLogAndGetPrevOffset, ContinuousExecution.getStartOffsets):

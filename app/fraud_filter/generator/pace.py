@@ -1,4 +1,4 @@
-"""When each payment is due: steady, ramp and burst, by formulas over its number. Knows no clock."""
+"""When each payment is due: steady, ramp and burst, by formulas over its number."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Whether a running query does what it should, judged from its progress, its pulse and the input's ends.
 
-Pure: it is told the time and never asks Spark or Kafka.
+All that it judges is given to it, the time too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The filter itself: source -> parse -> rules -> route -> sink, as Spark SQL expressions. Knows no trigger.
+"""The filter itself: source -> parse -> rules -> route -> sink, as Spark SQL expressions.
 
 Everything here is a column expression that Spark compiles; no Python runs per record.
 

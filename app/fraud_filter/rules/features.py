@@ -1,4 +1,4 @@
-"""Features of a payment's key: what the `features:` of the rules file may say. Knows no Spark.
+"""Features of a payment's key: what the `features:` of the rules file may say.
 
 A feature looks at the payments of the same key (`per`) in the window `over` before a payment, the payment included, or
 at all of them that the state knows, of which older ones count less (`decay`). Times are the brokers' append times, or a

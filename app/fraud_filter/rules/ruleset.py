@@ -1,4 +1,4 @@
-"""The rules file: what a rule is, and how it is read. Knows no Spark.
+"""The rules file: what a rule is, and how it is read.
 
 A rule has a name and either a Spark SQL predicate (`when`) or a list of blocked ids (`blocked`).
 """

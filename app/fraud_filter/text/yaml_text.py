@@ -1,4 +1,4 @@
-"""YAML in, plain values or one kind of error out. Knows no file."""
+"""YAML in, plain values or one kind of error out."""
 
 from __future__ import annotations
 

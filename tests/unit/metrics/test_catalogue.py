@@ -21,7 +21,7 @@ SETTINGS = load({"kafka_bootstrap_servers": "127.0.0.1:9", "metrics_port": "0"},
 
 
 class _Counts:
-    sent = failed = late = 0
+    sent, failed, late = 7, 2, 1
 
 
 def page(program: Program) -> str:
@@ -59,3 +59,9 @@ def test_a_mode_without_progress_events_has_no_phases() -> None:
 def test_a_sample_has_a_value_for_each_label() -> None:
     with pytest.raises(ValueError, match="shorter"):
         PHASE_DURATION.collected([(("continuous", "q"), 1.0)])
+
+
+def test_the_generator_s_page_has_its_counts() -> None:
+    served = page("generator")
+    for name, value in (("sent", 7), ("failed", 2), ("late", 1)):
+        assert f"fraud_filter_generator_{name}_records_total {value}.0" in served
