@@ -129,7 +129,7 @@ _LOOK_CLOSELY_S = 0.05
 _LAST_LOOK_S = 2.0
 
 
-class HandingOver:
+class Handover:
     """Looks for a request while a query runs; `agreed` once the query has to end, or has ended, for who asks.
 
     An engine of batches ends by itself after its batch, see `BatchEnd`. Continuous mode has no such moment: its tasks

@@ -9,18 +9,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fraud_filter.checkpoint.files import open_files
 from fraud_filter.config import Settings
-from fraud_filter.errors import UsageError
+from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.modes import V1_CHECKPOINTS
 from fraud_filter.query import preflight
-from fraud_filter.supervisor.failures import RestartableError, explain_failure
+from fraud_filter.supervisor.failures import DataLossError, RestartableError, explain_failure
+from fraud_filter.supervisor.losses import examine, require_all
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from fraud_filter.errors import FraudFilterError
     from fraud_filter.monitor.watchdog import Verdict
     from fraud_filter.supervisor.java import Java
     from fraud_filter.supervisor.signals import Stop
@@ -103,10 +104,6 @@ _POLL_S = 0.2
 _REMEDY_S = 4.0
 
 
-#: Ends a query that hands over.
-HANDED_OVER = RestartableError("handed-over", "another filter has asked to go on from the checkpoint")
-
-
 def outlived_by_java(error: Exception) -> bool:
     """Whether the query alone must start again: executors were lost, perhaps replaced by now, or partitions added."""
     return isinstance(error, RestartableError) and error.reason in ("partitions-added", "slots-back", "slots-lacking")
@@ -132,7 +129,7 @@ class Ending:
 
     def hand_over(self) -> None:
         """Ends the query in favour of another filter."""
-        self._errors.put(HANDED_OVER)
+        self._errors.put(RestartableError("handed-over", "another filter has asked to go on from the checkpoint"))
 
     def wait(self, java: Java, stop: Stop) -> FraudFilterError | None:
         """Why the query ended or must, or None when somebody wishes it to stop; makes no call that could hang."""
@@ -168,3 +165,31 @@ class Ending:
                 if outlived_by_java(other):
                     return other
         return failed
+
+
+def explain_end(error: Exception, java: Java, spark: SparkSession | None, settings: Settings) -> Exception:
+    """The error to act on; a failed query is told as the loss of records that it may have died of."""
+    from py4j.protocol import Py4JError
+
+    if isinstance(error, RestartableError) and error.reason != "query-failed":
+        return error
+    if java.overdue:
+        return RestartableError("start-hung", f"the start took longer than {settings.start_timeout_s:g} s")
+    if java.returncode is not None and not isinstance(error, FraudFilterError):
+        return RestartableError("java-gone", f"Spark's Java process ended with code {java.returncode}")
+    if isinstance(error, RestartableError | DataLossError) and spark:  # the second names the offsets less well
+        try:
+            with java.killed_after(settings.kafka_timeout_s * 2):
+                _require_all(spark, settings)
+        except DataLossError as loss:
+            return loss
+        except (FraudFilterError, Py4JError, OSError):
+            return error
+    if isinstance(error, Py4JError | OSError):
+        return explain_failure(error, settings)
+    return error
+
+
+def _require_all(spark: SparkSession, settings: Settings) -> None:
+    if settings.source == "kafka" and settings.fail_on_data_loss:
+        require_all(examine(open_files(spark, settings), settings), settings)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def place_query(
+def find_start_position(
     spark: SparkSession, inputs: Inputs, settings: Settings, monitor: Monitor, stop: Stop, lock: Lock
 ) -> tuple[Settings, StartPosition]:
     """The settings with which the query over `inputs` starts, and where. What is gone from its topic is counted.

@@ -1,0 +1,409 @@
+"""`fraud-filter run`: checks, the lock, then one state after the other, as `states` has them, until it has ended."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fraud_filter.checkpoint.files import CheckpointError
+from fraud_filter.checkpoint.notes import write_active
+from fraud_filter.config import Settings
+from fraud_filter.errors import EXIT_OK, FraudFilterError, UsageError
+from fraud_filter.kafka.refusals import NoBrokerError
+from fraud_filter.lock.checkpoint_lock import Lock, checkpoint_lock
+from fraud_filter.metrics.catalogue import MODEL, RESTARTS, RULES_INFO
+from fraud_filter.metrics.filter_metrics import State as ReportedState
+from fraud_filter.monitor.monitor import Monitor, StartPosition
+from fraud_filter.query import preflight
+from fraud_filter.query.fingerprint import fingerprint
+from fraud_filter.rules import check as rule_check
+from fraud_filter.rules.version import ruling_of
+from fraud_filter.spark import session
+from fraud_filter.supervisor.cluster import asked_too_few, await_executors, await_slots, check_shared
+from fraud_filter.supervisor.failures import AWAY, REASONS, Reason, RestartableError
+from fraud_filter.supervisor.handover import Handover, When, asked_by_signals
+from fraud_filter.supervisor.java import Java, silence
+from fraud_filter.supervisor.policy import Policy
+from fraud_filter.supervisor.query_run import Ending, explain_end, outlived_by_java, start_query
+from fraud_filter.supervisor.rollback import note_former
+from fraud_filter.supervisor.set_aside import Search, set_aside
+from fraud_filter.supervisor.signals import Stop, stop_on_signals
+from fraud_filter.supervisor.standby import Standby
+from fraud_filter.supervisor.start_position import find_start_position
+from fraud_filter.supervisor.states import Event, State, next_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_log = logging.getLogger(__name__)
+#: A query that has failed has nothing to end well: what was not committed is read again.
+_END_FAILED_S = 5.0
+#: After a handover: who asked takes the lock before we want it again, and the processor time that a start needs.
+_AFTER_HANDOVER_S = 3.0
+#: After this filter lost its task slots: so many looks of a standby, before we want the lock again.
+_LOOKS_OF_STANDBY = 4
+#: Spark's own end after the query's; nothing is at stake any more.
+_END_S = 8.0
+#: What the metric says in a state. Of the others a standby, the monitor or the query's end tells more.
+_REPORTED: dict[State, ReportedState] = {
+    "launching": "starting", "checking": "starting", "starting": "starting", "backing-off": "backing-off",
+}  # fmt: skip
+
+
+def run(
+    settings: Settings,
+    on_start: Callable[[StreamingQuery], None] | None = None,
+    *,
+    standby: bool = False,
+    asks: When | None = None,
+) -> int:
+    """Runs the filter until SIGTERM or SIGINT.
+
+    Args:
+        settings: the effective configuration.
+        on_start: called with the query each time that it runs.
+        standby: where another filter works on the checkpoint, waits beside it, warm, and takes over when it is gone;
+            while it waits SIGUSR1 has it ask that one to end at its next commit, SIGUSR2 at once.
+        asks: as a standby that is warm, when the other filter is asked to end; None for not at all.
+
+    Returns:
+        The exit code: 0 after a stop that was asked for, or a handover to another filter.
+
+    Raises:
+        UsageError: bad input, found before or at the start.
+        DataLossError: unread records are gone.
+        GaveUpError: too many restarts without progress.
+        FraudFilterError: the program can't run here.
+    """
+    with stop_on_signals(settings.stop_timeout_s) as stop, ExitStack() as handlers:
+        inputs = preflight.check_inputs(settings)
+        settings = preflight.complete(settings, inputs.partitions)
+        if stop.requested:
+            return EXIT_OK
+        with checkpoint_lock(settings, standby=standby) as lock, closing(Monitor(settings, REASONS)) as monitor:
+            monitor.metrics.of(RULES_INFO, ruling_of(inputs.rules, inputs.schema, settings).version).set(1)
+            waiting = Standby(settings, monitor, stop, lock, asks) if standby else None
+            if waiting:
+                handlers.enter_context(asked_by_signals(waiting.ask))
+                monitor.stand_by()
+            FilterRun(settings, inputs, monitor, stop, lock, on_start, waiting).run()
+    return EXIT_OK
+
+
+class FilterRun:
+    """The loop over the states: what each does, and what the next one needs of it.
+
+    `first`: nothing has run or waited yet, so that bad input ends the program.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        inputs: preflight.Inputs,
+        monitor: Monitor,
+        stop: Stop,
+        lock: Lock,
+        on_start: Callable[[StreamingQuery], None] | None = None,
+        standby: Standby | None = None,
+    ) -> None:
+        self.settings, self.inputs, self.monitor, self.stop, self.lock = settings, inputs, monitor, stop, lock
+        self.on_start, self.standby = on_start, standby
+        self.policy, self.search = Policy(settings), Search(settings, stop)
+        self.first = True
+        #: When the present start began, on the monotonic clock.
+        self.began = 0.0
+        #: Why the last query run ended.
+        self.error: RestartableError | None = None
+        self._java: Java | None = None
+        self._spark: SparkSession | None = None
+        self._query: tuple[StreamingQuery, Ending, StartPosition] | None = None
+        self.steps: dict[State, Callable[[], Event]] = {
+            "launching": self._launch,
+            "checking": self._check,
+            "standing-by": self._stand_by,
+            "starting": self._start,
+            "running": self._follow,
+            "handing-over": self._hand_over,
+            "backing-off": self._back_off,
+        }
+
+    def run(self) -> None:
+        """Goes from state to state until the program is to end.
+
+        Raises:
+            FraudFilterError: no new start can cure what happened.
+        """
+        state: State = "launching"
+        end_s = _END_FAILED_S
+        try:
+            while state != "ended":
+                state = self._move(state)
+            end_s = _END_S
+        finally:
+            self._end_java(end_s)
+
+    def _move(self, state: State) -> State:
+        """Does what is to be done in a state; returns the next one."""
+        if state in _REPORTED:
+            self.monitor.set_state(_REPORTED[state])
+        try:
+            # A query that runs is ended well, by its own step.
+            has_query = state in ("running", "handing-over")
+            event = "stop-requested" if self.stop.requested and not has_query else self.steps[state]()
+        except Exception as error:
+            event = "failed"
+            ended_by = self._explain(error)
+            if self.stop.requested:
+                event = "stop-requested"
+            elif isinstance(ended_by, RestartableError):
+                self.error = ended_by
+            else:
+                self._tell(state, "refused", type(ended_by).__name__)
+                raise ended_by from None
+        reason = self.error.reason if self.error and event in ("failed", "query-restarts") else event
+        return self._tell(state, event, reason)
+
+    def _tell(self, state: State, event: Event, reason: str) -> State:
+        target = next_state(state, event)
+        _log.info(
+            "event=state_changed query=%s from=%s to=%s on=%s reason=%s",
+            self.settings.query_name, state, target, event, reason,
+        )  # fmt: skip
+        return target
+
+    def _explain(self, error: Exception) -> Exception:
+        if self.stop.requested or not self._java:
+            return error
+        cause = RestartableError("lock-lost", self.lock.lost) if self.lock.lost else error
+        return explain_end(cause, self._java, self._spark, self.settings)
+
+    @contextmanager
+    def _restartable(self, reason: Reason, kind: type[FraudFilterError]) -> Iterator[None]:
+        """Whatever is away at the first start ends the program; later it is waited for.
+
+        Raises:
+            RestartableError: an error of this `kind`, later.
+        """
+        try:
+            yield
+        except kind as error:
+            if self.first or isinstance(error, RestartableError):
+                raise
+            raise RestartableError(reason, str(error)) from None
+
+    @contextmanager
+    def _within_start(self) -> Iterator[None]:
+        """Kills Java where the block takes longer than a start may, or at a stop request."""
+        with self.java.killed_after(self.settings.start_timeout_s), self.stop.hastened_by(self.java.kill):
+            yield
+
+    @property
+    def java(self) -> Java:
+        """The Java process of the present attempt."""
+        assert self._java  # noqa: S101 - all states after launching have one
+        return self._java
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session in it."""
+        assert self._spark  # noqa: S101 - as `java`
+        return self._spark
+
+    def _launch(self) -> Event:
+        self.monitor.streak.begin()
+        self.began = time.monotonic()
+        if not self.first:
+            self._count_partitions()
+        with self._restartable("checkpoint-away", CheckpointError):
+            self.lock.renew()
+        with self._restartable("java-gone", FraudFilterError):
+            stopped = self.stop.event.is_set
+            self._java = Java(session.launch(self.settings, self.inputs.mode, self.lock.descriptor, stopped))
+        with self._within_start():
+            with self._restartable("spark-away", UsageError):
+                self._spark = session.connect(self.java.gateway, self.settings, self.inputs.cores)
+            await_executors(self.spark, self.settings, self.stop)
+        return "connected"
+
+    def _count_partitions(self) -> None:
+        with self._restartable("broker-away", FraudFilterError):
+            counted = preflight.count_partitions(self.settings)
+        self.inputs = replace(self.inputs, partitions=counted or self.inputs.partitions)
+
+    def _check(self) -> Event:
+        spark, inputs, settings = self.spark, self.inputs, self.settings
+        with self.stop.hastened_by(self.java.kill):
+            if self.first:
+                rule_check.check_rules(spark, inputs.rules, inputs.schema)
+            if self.first and not self.standby:
+                preflight.check_slots(spark, inputs, settings)
+            else:
+                await_slots(spark, inputs, settings, self.monitor, self.stop)
+            if self.first and not self.stop.requested:
+                check_shared(spark, inputs, settings)
+        return "lock-is-held" if self.standby and not self.standby.is_over else "checked"
+
+    def _stand_by(self) -> Event:
+        assert self.standby  # noqa: S101 - no other filter comes here
+        with (
+            self.stop.hastened_by(self.java.kill),
+            self._restartable("checkpoint-away", CheckpointError),
+            self._restartable("broker-away", NoBrokerError),
+        ):
+            if not self.standby.wait(self.java, self.spark, self.inputs):
+                return "stop-requested"
+        self.first, self.began = False, time.monotonic()
+        self.inputs = replace(self.inputs, partitions=self.monitor.partitions or self.inputs.partitions)
+        return "lock-taken"
+
+    def _start(self) -> Event:
+        spark, inputs = self.spark, self.inputs
+        with self.stop.hastened_by(self.java.kill):
+            slots = await_slots(spark, inputs, self.settings, self.monitor, self.stop)
+        settings, position = self._find_position()
+        if self.search.start_at(position.at) and not self.stop.requested:
+            with self.stop.hastened_by(self.java.kill):
+                has_moved = set_aside(self.search, spark, self.java, inputs, position, self.monitor.metrics)
+            if has_moved:
+                settings, position = self._find_position()
+        if self.stop.requested:
+            return "stop-requested"
+        with self._within_start():
+            prepared = self.standby.prepared if self.standby else None
+            query = start_query(spark, inputs, settings, position.topic_id, prepared, position.watermark_ms)
+            with suppress(CheckpointError):  # it is for standbys; the query does without
+                write_active(position.files, fingerprint(inputs, self.settings))
+        self.monitor.metrics.set_slots(inputs.slots, slots)
+        if inputs.model:
+            self.monitor.metrics.of(MODEL, inputs.model.version).set(1)
+        _log.info(
+            "event=started mode=%s query=%s run=%s partitions=%d task_slots=%d rules=%d seconds=%.1f",
+            settings.mode, settings.query_name, query.runId, inputs.partitions, slots, len(inputs.rules.rules),
+            time.monotonic() - self.began,
+        )  # fmt: skip
+        ending = Ending(query, self.settings, holds_tasks=inputs.mode.holds_tasks)
+        with self._within_start():
+            gives_way = self.standby is not None
+            self.monitor.watch(spark, query, inputs, position, ending.alarm, gives_way=gives_way)
+        self._query, self.first = (query, ending, position), False
+        return "started"
+
+    def _find_position(self) -> tuple[Settings, StartPosition]:
+        with self._within_start(), self._restartable("checkpoint-away", CheckpointError):
+            return find_start_position(self.spark, self.inputs, self.settings, self.monitor, self.stop, self.lock)
+
+    def _follow(self) -> Event:
+        """Makes no call that could hang."""
+        assert self._query  # noqa: S101 - it was started
+        query, ending, position = self._query
+        if self.on_start:
+            self.on_start(query)
+        handover = Handover(self.spark, query, self.inputs.mode, position.files, ending.hand_over)
+        error = ending.wait(self.java, self.stop)
+        if isinstance(error, RestartableError) and error.reason == "stalled":
+            self.java.kill()  # else each call that still waits for it delays the next filter
+        handover.close()
+        if error is None:
+            self._end_query()
+            return "stop-requested"
+        if handover.agreed and isinstance(error, RestartableError) and error.reason in ("handed-over", "query-ended"):
+            return "handover-agreed"
+        if isinstance(error, RestartableError) and outlived_by_java(error):
+            return self._restart_query(error)
+        raise error
+
+    def _restart_query(self, error: RestartableError) -> Event:
+        """In the same Java, whose own start is most of a restart; a standby lets the other filter go on meanwhile."""
+        with suppress(Exception):  # it is on its way out: what can't be ended well is killed
+            self._end_query()
+        if self._java_is_lost:
+            raise error
+        self.error, self.began = error, time.monotonic()
+        if self.standby and error.reason == "slots-lacking":
+            self._tell_restart(error)
+            self.standby.queue_again()
+            self.stop.event.wait(self.lock.look_s * _LOOKS_OF_STANDBY)
+            return "query-restarts"
+        self._count_partitions()
+        if asked_too_few(self.spark, self.inputs):
+            raise error
+        self._tell_restart(error)
+        return "query-restarts"
+
+    def _hand_over(self) -> Event:
+        """Ends the query and gives the lock to who asked for it: a query that has ended writes no checkpoint any more.
+
+        Raises:
+            RestartableError: Java did not outlive it, and this filter is to wait as a standby.
+        """
+        assert self._query  # noqa: S101 - it runs
+        position = self._query[2]
+        self._end_query()
+        with self.java.killed_after(self.settings.stop_timeout_s), suppress(CheckpointError):  # it is for a rollback
+            note_former(position.files, self.standby.id if self.standby else "")
+        self.lock.release()
+        _log.warning("event=handed_over mode=%s query=%s", self.settings.mode, self.settings.query_name)
+        self.stop.event.wait(_AFTER_HANDOVER_S)
+        if not self.standby:
+            return "handed-over"
+        done = RestartableError("handed-over", "another filter has asked to go on from the checkpoint")
+        if self._java_is_lost:
+            raise done
+        self._tell_restart(done)
+        self.standby.queue_again(is_warm=True)
+        return "queued-again"
+
+    def _back_off(self) -> Event:
+        assert self.error  # noqa: S101 - it has failed
+        error, self.first = self.error, False
+        self._end_java(_END_FAILED_S)
+        self.search.ended(error)
+        if self.standby:
+            self.standby.queue_again()
+        has_progressed = self.search.has_advanced() or self.monitor.streak.progress
+        seconds = self.policy.back_off(error, has_progressed=has_progressed)
+        failures = self.policy.failures
+        self.monitor.streak.fail(failures, str(error), waits_for_others=error.reason in AWAY)
+        self._tell_restart(error, failures, seconds)
+        self.stop.event.wait(seconds)
+        return "waited"
+
+    def _tell_restart(self, error: RestartableError, failures: int = 0, seconds: float = 0.0) -> None:
+        self.monitor.metrics.of(RESTARTS, error.reason).inc()
+        _log.warning(
+            "event=restarting mode=%s query=%s reason=%s in_s=%.1f attempt=%d of=%d cause=%r", self.settings.mode,
+            self.settings.query_name, error.reason, seconds, failures, self.settings.max_restarts, str(error),
+        )  # fmt: skip
+
+    @property
+    def _java_is_lost(self) -> bool:
+        return self.java.returncode is not None or self.java.overdue
+
+    def _end_query(self) -> None:
+        assert self._query  # noqa: S101 - it runs
+        query, self._query = self._query[0], None
+        settings, began = self.settings, time.monotonic()
+        self.monitor.unwatch()
+        self.monitor.set_state("stopping")
+        _log.info(
+            "event=stopping mode=%s query=%s signal=%s", settings.mode, settings.query_name, self.stop.signal or "none"
+        )
+        with self.java.killed_after(settings.stop_timeout_s, dump=True):
+            if self.stop.requested:  # else Java goes on
+                silence(self.java.gateway)
+            query.stop()
+        seconds = time.monotonic() - began
+        _log.info("event=stopped mode=%s query=%s seconds=%.1f", settings.mode, settings.query_name, seconds)
+
+    def _end_java(self, seconds: float) -> None:
+        self.monitor.unwatch()
+        self._query = None
+        if self._java:
+            java, spark = self._java, self._spark
+            self._java = self._spark = None
+            java.end(spark, seconds)
