@@ -22,7 +22,7 @@ from fraud_filter.audit.run import audit
 from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.errors import EXIT_USAGE, UsageError
 from fraud_filter.query.preflight import check_inputs
-from fraud_filter.supervisor.start_position import settle_state
+from fraud_filter.supervisor.start_position import match_state
 from lab.harness.processes import Child, free_ports
 from metrics_page import Page
 from running import GOOD, Stage, wait_until
@@ -334,4 +334,4 @@ def _refuses_other_features(run: Run, spark: Any) -> None:
     changes = {"mode": "real-time", "features_unsupported": "skip", "checkpoint": location, "rules": without}
     settings = run.stage.settings().model_copy(update=changes)
     with pytest.raises(UsageError, match=r"holds the state of features.* give a new location and starting_offsets"):
-        settle_state(open_as(CheckpointFiles, spark, location), check_inputs(settings), settings, only_check=True)
+        match_state(open_as(CheckpointFiles, spark, location), check_inputs(settings), settings, only_check=True)

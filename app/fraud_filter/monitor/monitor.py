@@ -64,7 +64,7 @@ class _Watch:
     pulse: PulseReader
     watchdog: Watchdog
     alarm: Callable[[Verdict], None]
-    place: StartPosition
+    position: StartPosition
     raised: bool = False
 
 
@@ -151,12 +151,12 @@ class Monitor:
         spark: SparkSession,
         query: StreamingQuery,
         inputs: Inputs,
-        place: StartPosition,
+        position: StartPosition,
         alarm: Callable[[Verdict], None],
         *,
         gives_way: bool,
     ) -> None:
-        """Begins to watch a query that was just started over `inputs`, at `place`; `gives_way` is `Watchdog`'s."""
+        """Begins to watch a query that was just started over `inputs`, at `position`; `gives_way` is `Watchdog`'s."""
         self.has_started = True
         self.streak.start()
         settings, mode = self._settings, inputs.mode
@@ -172,15 +172,15 @@ class Monitor:
             gives_way=gives_way,
         )
         with self._lock:
-            if self._newest and place.topic_id != self._topic_id:  # offsets of a former topic say nothing any more
-                self._newest = replace(self._newest, end=dict(place.at))
-            self._topic_id = place.topic_id
-        reader = self._reader(query, mode, place)  # asks the checkpoint: not while others wait for the lock
+            if self._newest and position.topic_id != self._topic_id:  # offsets of a former topic say nothing any more
+                self._newest = replace(self._newest, end=dict(position.at))
+            self._topic_id = position.topic_id
+        reader = self._reader(query, mode, position)  # asks the checkpoint: not while others wait for the lock
         with self._lock:
-            chore = partial(self._removals.note, place.files)
+            chore = partial(self._removals.note, position.files)
             reads = TaskReads(spark, query) if mode.late_commits else None
             pulse = PulseReader(spark, reader, self._report, chore, reads).start()
-            self._watch, self._stands_by = _Watch(pulse, watchdog, alarm, place), False
+            self._watch, self._stands_by = _Watch(pulse, watchdog, alarm, position), False
         self.set_state("running")
         self._set_trouble(True, Verdict())
 
@@ -199,11 +199,11 @@ class Monitor:
         self._thread.join(_LOOK_S * 5)
         self._server.stop()
 
-    def _reader(self, query: StreamingQuery, mode: Mode, place: StartPosition) -> ProgressReader:
+    def _reader(self, query: StreamingQuery, mode: Mode, position: StartPosition) -> ProgressReader:
         topic = self._settings.input_topic
         if mode.sends_progress:
             return EventReader(query, topic, self._newest)
-        return CheckpointReader(place.files, topic, self._newest, place.at)
+        return CheckpointReader(position.files, topic, self._newest, position.at)
 
     def _report(self, progress: Progress) -> None:
         with self._lock:
@@ -237,12 +237,12 @@ class Monitor:
         with self._lock:  # no alarm, and no word of a running query, once `unwatch` has returned
             if not self._watch:
                 return
-            place = self._watch.place
-            if seen and seen.topic_id and place.topic_id and seen.topic_id != place.topic_id:
+            position = self._watch.position
+            if seen and seen.topic_id and position.topic_id and seen.topic_id != position.topic_id:
                 self._give_up(self._watch, seen)
                 return
             if seen:
-                reached = {number: max(at, committed.get(number, 0)) for number, at in place.at.items()}
+                reached = {number: max(at, committed.get(number, 0)) for number, at in position.at.items()}
                 spans = {number: (bounds.low, bounds.end) for number, bounds in seen.bounds.items()}
                 self.metrics.of(LOST_RECORDS).inc(self._removals.look(seen.topic_id, committed | reached, spans))
             self._judge(self._watch, committed, seen)
@@ -292,7 +292,7 @@ class Monitor:
         if pulse:
             self._executors.set(pulse.executors)
             self.metrics.set_slots(watch.watchdog.slots_needed, pulse.slots)
-        self._condition.moves = self._condition.moves or moves(watch.place.at, committed, seen, pulse)
+        self._condition.moves = self._condition.moves or moves(watch.position.at, committed, seen, pulse)
         self._set_trouble(True, verdict)
         waits = self._condition.waits
         self._tell(verdict if verdict.trouble or not waits else Verdict(waits, kind="waits"))

@@ -20,8 +20,8 @@ Bounds = dict[int, tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How the checkpoint and the input topic stand to each other.
+class Comparison:
+    """The newest commit of the checkpoint beside the input topic as it is.
 
     `bounds` are the first and the end offset by partition, records of open transactions included; `ends` those that a
     reader with the settings' isolation level sees. `at` is what is committed, else where the query began, else None;
@@ -71,7 +71,7 @@ def find_losses(at: Mapping[int, int], bounds: Mapping[int, tuple[int, int]]) ->
     return losses
 
 
-def examine(files: CheckpointFiles, settings: Settings) -> Standing:
+def compare(files: CheckpointFiles, settings: Settings) -> Comparison:
     """Compares the newest commit with the topic as it is; changes nothing.
 
     Raises:
@@ -87,39 +87,39 @@ def examine(files: CheckpointFiles, settings: Settings) -> Standing:
     began = (kept.first if kept else None) or _first_of_spark(files, settings)
     topic, bounds, ends = _ask(settings)
     at, number = (newest.end, newest.number) if newest else (began, None)
-    standing = Standing(topic, bounds, ends, kept, at, number)
-    if not standing.recreated and number is not None:
-        _require_ended(standing, settings)
-    return standing
+    found = Comparison(topic, bounds, ends, kept, at, number)
+    if not found.recreated and number is not None:
+        _require_ended(found, settings)
+    return found
 
 
-def require_all(standing: Standing, settings: Settings) -> None:
+def require_all(found: Comparison, settings: Settings) -> None:
     """Does nothing where no unread record is gone.
 
     Raises:
         DataLossError: some are, or the topic was recreated.
     """
-    losses = standing.losses
-    if not losses and not standing.recreated:
+    losses = found.losses
+    if not losses and not found.recreated:
         return
-    known = f"committed was {standing.at} at batch or epoch {standing.number}" if standing.number is not None else (
-        f"nothing was committed, and the query began at {standing.at}"
+    known = f"committed was {found.at} at batch or epoch {found.number}" if found.number is not None else (
+        f"nothing was committed, and the query began at {found.at}"
     )  # fmt: skip
     where = f"{known} of the checkpoint {settings.checkpoint!r}; {GO_ON_WITHOUT}"
-    if standing.recreated:
-        former = standing.kept.topic_id if standing.kept else ""
+    if found.recreated:
+        former = found.kept.topic_id if found.kept else ""
         raise DataLossError(
-            f"the topic {settings.input_topic!r} was recreated: its id is {standing.topic.id}, the checkpoint is about "
+            f"the topic {settings.input_topic!r} was recreated: its id is {found.topic.id}, the checkpoint is about "
             f"the former one, {former}; what was unread of that one is gone; {where}"
         )
     raise DataLossError(
-        f"unread records of the topic {settings.input_topic!r} are gone: {tell_losses(standing)}; {where}"
+        f"unread records of the topic {settings.input_topic!r} are gone: {describe_losses(found)}; {where}"
     )
 
 
-def tell_losses(standing: Standing) -> str:
+def describe_losses(found: Comparison) -> str:
     """The losses by partition and offsets."""
-    return ", ".join(_tell(number, span, standing.bounds) for number, span in standing.losses.items())
+    return ", ".join(_describe(number, span, found.bounds) for number, span in found.losses.items())
 
 
 def _first_of_spark(files: CheckpointFiles, settings: Settings) -> Offsets | None:
@@ -144,10 +144,10 @@ def _ask(settings: Settings) -> tuple[Topic, Bounds, Offsets]:
     return topic, bounds, {number: end for number, (_, end) in readable.items()}
 
 
-def _require_ended(standing: Standing, settings: Settings) -> None:
+def _require_ended(found: Comparison, settings: Settings) -> None:
     """Spark takes an end before its committed offset for a loss: it has read on with another isolation level."""
-    at, losses = standing.at or {}, standing.losses
-    early = {n: end for n, end in standing.ends.items() if n not in losses and end < at.get(n, end)}
+    at, losses = found.at or {}, found.losses
+    early = {n: end for n, end in found.ends.items() if n not in losses and end < at.get(n, end)}
     if early:
         raise RestartableError(
             "transaction-open",
@@ -156,7 +156,7 @@ def _require_ended(standing: Standing, settings: Settings) -> None:
         )
 
 
-def _tell(number: int, span: tuple[int, int], bounds: Mapping[int, tuple[int, int]]) -> str:
+def _describe(number: int, span: tuple[int, int], bounds: Mapping[int, tuple[int, int]]) -> str:
     start, end = span
     if number not in bounds:
         return f"partition {number} does not exist any more"

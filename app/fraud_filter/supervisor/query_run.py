@@ -15,7 +15,7 @@ from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.modes import V1_CHECKPOINTS
 from fraud_filter.query import preflight
 from fraud_filter.supervisor.failures import DataLossError, RestartableError, explain_failure
-from fraud_filter.supervisor.losses import examine, require_all
+from fraud_filter.supervisor.losses import compare, require_all
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -192,4 +192,4 @@ def explain_end(error: Exception, java: Java, spark: SparkSession | None, settin
 
 def _require_all(spark: SparkSession, settings: Settings) -> None:
     if settings.source == "kafka" and settings.fail_on_data_loss:
-        require_all(examine(open_files(spark, settings), settings), settings)
+        require_all(compare(open_files(spark, settings), settings), settings)

@@ -45,14 +45,14 @@ _ELSEWHERE = re.compile(
     r"Network|Storage|Ssl|Interrupted|UnknownHost|Config|AccessDenied|NoSuchFile|ClassNotFound)\w*(Exception|Error)"
     r"|No space left"
 )
-#: Records before the place, which passed once, that are tried where no other ones pass.
+#: Records before the position, which passed once, that are tried where no other ones pass.
 _CONTROL = 10
 #: Seconds that a range may take: a record must not hold the search either.
 _MOST_S = 120.0
 
 
 class Search:
-    """Counts the ends of queries at the same place, and searches once they repeat; it outlives Java."""
+    """Counts the ends of queries at the same position, and searches once they repeat; it outlives Java."""
 
     def __init__(self, settings: Settings, stop: Stop) -> None:
         self.settings, self._stop = settings, stop
@@ -226,7 +226,7 @@ Headers = list[tuple[str, str | bytes | None]]
 
 
 def set_aside(
-    search: Search, spark: SparkSession, java: Java, inputs: Inputs, place: StartPosition, metrics: FilterMetrics
+    search: Search, spark: SparkSession, java: Java, inputs: Inputs, position: StartPosition, metrics: FilterMetrics
 ) -> bool:
     """Searches for records that end the query, and has it go on behind what was found; whether it does.
 
@@ -241,11 +241,11 @@ def set_aside(
             bounds = find_input_bounds(consumer, settings)
     except FraudFilterError as error:
         raise RestartableError("broker-away", str(error)) from None
-    found = search.run(spark, java, inputs, place.topic_id, bounds)
+    found = search.run(spark, java, inputs, position.topic_id, bounds)
     if found is None:
         return False
     own = {layout.HEADER_RULES: ruling_of(inputs.rules, inputs.schema, settings).version}
-    own |= {layout.HEADER_TOPIC_ID: place.topic_id} if place.topic_id else {}
+    own |= {layout.HEADER_TOPIC_ID: position.topic_id} if position.topic_id else {}
     own |= {layout.HEADER_MODEL: inputs.model.version} if inputs.model else {}
     for partition, offset in found.found:
         reject(settings, partition, offset, own, is_heavy=partition in search.heavy)
@@ -253,7 +253,7 @@ def set_aside(
     # A state that has not seen the others' payments reads them.
     behind = {number: offset + 1 for number, offset in found.found} if inputs.rules.features else found.done
     if behind:
-        go_on_behind(place.files, settings, place.at | behind)
+        go_on_behind(position.files, settings, position.at | behind)
     return bool(behind)
 
 

@@ -24,10 +24,10 @@ from fraud_filter.query.preflight import Inputs
 from fraud_filter.supervisor.failures import RestartableError
 from fraud_filter.supervisor.handover import ROLLBACK, Inbox, Request, When
 from fraud_filter.supervisor.java import Java, silenced
-from fraud_filter.supervisor.losses import examine
+from fraud_filter.supervisor.losses import compare
 from fraud_filter.supervisor.query_run import Prepared, prepare
 from fraud_filter.supervisor.signals import Stop
-from fraud_filter.supervisor.start_position import settle_state
+from fraud_filter.supervisor.start_position import match_state
 from fraud_filter.supervisor.warm_up import warm_up
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Standby:
         with suppress(FraudFilterError):  # what is wrong now may be right then
             plan_repair(read_contents(files), settings.mode, round(time.time() * 1000))
             if settings.source == "kafka":
-                examine(files, settings)
+                compare(files, settings)
 
     def _watch(self, java: Java, files: CheckpointFiles, inputs: Inputs, own: Fingerprint) -> None:
         request: Request | None = None
@@ -137,7 +137,7 @@ class Standby:
                     rollback_at = time.monotonic() + _ROLLBACK_S
                 if when := self.asks:
                     self.asks = None  # what comes back to the queue waits in its turn
-                    settle_state(files, inputs, self.settings, only_check=True)
+                    match_state(files, inputs, self.settings, only_check=True)
                     request = self._request(files, when)
                 if request:
                     request.renew()
@@ -156,8 +156,8 @@ class Standby:
         """Asks for the handover; says what it costs where that is not nothing."""
         again = "none"
         if when == "now" and self.settings.source == "kafka":
-            standing = examine(files, self.settings)
-            again = str(sum(max(0, end - (standing.at or {}).get(n, end)) for n, end in standing.ends.items()))
+            found = compare(files, self.settings)
+            again = str(sum(max(0, end - (found.at or {}).get(n, end)) for n, end in found.ends.items()))
         _log.warning("event=asking_for_handover at=%s payments_decided_again_at_most=%s", when, again)
         return Request(files, when, self.id)
 

@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fraud_filter.checkpoint.contents import read_contents
@@ -34,148 +34,112 @@ from fraud_filter.monitor.monitor import Monitor, StartPosition
 from fraud_filter.query import preflight
 from fraud_filter.query.preflight import Inputs
 from fraud_filter.query.velocity import needs_watermark
-from fraud_filter.rules.version import Ruling, ruling_of
-from fraud_filter.supervisor.losses import Standing, examine, require_all, tell_losses
+from fraud_filter.rules.version import ruling_of
+from fraud_filter.supervisor.losses import Comparison, compare, describe_losses, require_all
 from fraud_filter.supervisor.signals import Stop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_log = logging.getLogger(__name__)
+
 
 def find_start_position(
     spark: SparkSession, inputs: Inputs, settings: Settings, monitor: Monitor, stop: Stop, lock: Lock
 ) -> tuple[Settings, StartPosition]:
-    """The settings with which the query over `inputs` starts, and where. What is gone from its topic is counted.
+    """Makes the checkpoint one that the query over `inputs` can start from, and says where it goes on.
+
+    All is written down before anything is read. What is gone from the topic is noted and counted, and passed over where
+    `fail_on_data_loss` is off. A word such as `latest` becomes offsets at the first start alone.
+
+    Returns:
+        The settings with which the query starts; they name offsets where nothing is committed yet. And its position.
 
     Raises:
-        CheckpointError: the checkpoint's file system refuses, perhaps for a while.
-        FraudFilterError: the query can't go on from the checkpoint; see `prepare_checkpoint`, `settle`.
+        DataLossError: records are lost, or the topic was recreated, and `fail_on_data_loss` is on.
+        UsageError: the checkpoint belongs to a query over another source or topic, has the state of other features, or
+            the query would begin where the topic has no offset.
+        CheckpointError: the checkpoint's file system refuses, or the checkpoint is gone.
+        RestartableError: the brokers don't answer, or a transaction has to end first.
     """
     files = open_files(spark, settings)
     lock.hold(files, lambda: stop.requested)
     finish(files)
-    settle_state(files, inputs, settings)
+    match_state(files, inputs, settings)
     prepare_checkpoint(files, settings)
     if settings.source != "kafka":
         return settings, StartPosition("", {}, files)
-    return _go_on(files, inputs, settings, monitor)
-
-
-def _go_on(
-    files: CheckpointFiles, inputs: Inputs, settings: Settings, monitor: Monitor
-) -> tuple[Settings, StartPosition]:
-    beginning = settle(files, settings, monitor.ends, has_started=monitor.has_started)
-    monitor.count_lost(beginning.new_losses)
-    settings = beginning.settings
-    note_rules(files, ruling_of(inputs.rules, inputs.schema, settings), beginning)
-    watermark_ms = 0
-    if inputs.rules.features:
-        settings = fit_lag(settings, beginning.at, beginning.ends)
-        watermark_ms = find_watermark(files, inputs, settings)
-    return settings, StartPosition(beginning.topic_id, beginning.at, files, watermark_ms)
-
-
-_log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Beginning:
-    """Where a query run begins: `settings` name offsets where nothing is committed yet.
-
-    `at` are its offsets by partition, `ends` where they end; `new_losses` those that were not noted before.
-    """
-
-    settings: Settings
-    topic_id: str
-    at: Offsets
-    ends: Offsets
-    new_losses: list[Loss]
-
-
-def settle(
-    files: CheckpointFiles, settings: Settings, unread: Mapping[str, Offsets], *, has_started: bool
-) -> Beginning:
-    """Decides where the query goes on, and writes it down before anything is read.
-
-    What is gone is noted, and passed over, where `fail_on_data_loss` is off. A word such as `latest` becomes offsets at
-    the first start alone.
-
-    Args:
-        unread: the ends that were last seen of a topic's partitions, by its id.
-        has_started: whether a query ran on the checkpoint before, in this program.
-
-    Raises:
-        DataLossError: records are lost, or the topic was recreated, and `fail_on_data_loss` is on.
-        UsageError: the checkpoint belongs to a query over another source or topic, or the query would begin where
-            the topic has no offset.
-        CheckpointError: the checkpoint's file system refuses, or the checkpoint is gone.
-        RestartableError: the brokers don't answer, or a transaction has to end first.
-    """
-    standing = examine(files, settings)
-    if has_started and standing.kept is None:
+    found = compare(files, settings)
+    if monitor.has_started and found.kept is None:
         raise CheckpointError(f"checkpoint {files.location}: what the query wrote is not there: is its volume mounted?")
     if settings.fail_on_data_loss:
-        require_all(standing, settings)
-    losses = _losses(standing, unread)
-    at = standing.go_on_at
-    if standing.recreated:
+        require_all(found, settings)
+    losses = _losses(found, monitor.ends)
+    at = _pass_losses(files, settings, found, losses)
+    _note_input(files, settings, found, at)
+    monitor.count_lost(add_losses(files, losses))
+    if found.number is None:
+        settings = preflight.begin_at(settings, at, found.topic.partitions)
+    _note_rules(files, inputs, settings, found, at)
+    if not inputs.rules.features:
+        return settings, StartPosition(found.topic.id, at, files)
+    settings = fit_lag(settings, at, found.ends)
+    return settings, StartPosition(found.topic.id, at, files, find_watermark(files, inputs, settings))
+
+
+def _pass_losses(files: CheckpointFiles, settings: Settings, found: Comparison, losses: list[Loss]) -> Offsets:
+    """The offsets to go on at; where records are gone the checkpoint names the ones behind them from now on."""
+    at = found.go_on_at
+    if found.recreated:
         _log.warning(
-            "event=topic_recreated topic=%s id=%s former_id=%s unread=%s", settings.input_topic, standing.topic.id,
-            standing.kept.topic_id if standing.kept else "", _count(losses) if losses else "unknown",
+            "event=topic_recreated topic=%s id=%s former_id=%s unread=%s", settings.input_topic, found.topic.id,
+            found.kept.topic_id if found.kept else "", _count(losses) if losses else "unknown",
         )  # fmt: skip
         go_on_at(files, settings, at)
-    elif standing.losses:
-        told = tell_losses(standing)
-        _log.warning("event=data_lost topic=%s records=%d lost=%r", settings.input_topic, _count(losses), told)
-        if not _passes_by_itself(standing, settings):
+    elif found.losses:
+        lost = describe_losses(found)
+        _log.warning("event=data_lost topic=%s records=%d lost=%r", settings.input_topic, _count(losses), lost)
+        if not _passes_by_itself(found, settings):
             go_on_at(files, settings, at)
-    elif standing.at is None:
-        readable = {number: (low, standing.ends[number]) for number, (low, _) in standing.bounds.items()}
+    elif found.at is None:
+        readable = {number: (low, found.ends[number]) for number, (low, _) in found.bounds.items()}
         at = first_offsets(settings, readable)
-        preflight.require_there(settings, at, standing.bounds)
-    _keep(files, settings, standing, at)
-    new = add_losses(files, losses)
-    if standing.number is None:
-        settings = preflight.begin_at(settings, at, standing.topic.partitions)
-    return Beginning(settings, standing.topic.id, at, standing.ends, new)
+        preflight.require_there(settings, at, found.bounds)
+    return at
 
 
-def note_rules(files: CheckpointFiles, ruling: Ruling, beginning: Beginning) -> None:
-    """Notes which rules decide from here on, before they decide anything.
-
-    Raises:
-        UsageError: what is kept of former rules can't be read.
-        CheckpointError: the checkpoint's file system refuses.
-    """
-    began = Began(ruling.version, beginning.topic_id, beginning.at, time.time(), beginning.ends)
+def _note_rules(files: CheckpointFiles, inputs: Inputs, settings: Settings, found: Comparison, at: Offsets) -> None:
+    """Notes which rules decide from here on, before they decide anything."""
+    ruling = ruling_of(inputs.rules, inputs.schema, settings)
+    began = Began(ruling.version, found.topic.id, at, time.time(), found.ends)
     if note_version(files, began, ruling.to_document()):
-        _log.warning("event=rules_changed query=%s version=%s", beginning.settings.query_name, ruling.version)
+        _log.warning("event=rules_changed query=%s version=%s", settings.query_name, ruling.version)
 
 
-def _losses(standing: Standing, unread: Mapping[str, Offsets]) -> list[Loss]:
+def _losses(found: Comparison, unread: Mapping[str, Offsets]) -> list[Loss]:
     """Those of the topic as it is; for one that was recreated also what is known to be unread of the former one."""
-    at, now, former = standing.at or {}, time.time(), standing.kept.topic_id if standing.kept else ""
-    spans = [(standing.topic.id, number, span) for number, span in standing.losses.items()]
-    if standing.recreated:
+    at, now, former = found.at or {}, time.time(), found.kept.topic_id if found.kept else ""
+    spans = [(found.topic.id, number, span) for number, span in found.losses.items()]
+    if found.recreated:
         ends = unread.get(former, {})
         spans = [(former, number, (at[number], end)) for number, end in ends.items() if at.get(number, end) < end]
-        spans += [(standing.topic.id, number, (0, low)) for number, (low, _) in standing.bounds.items() if low > 0]
+        spans += [(found.topic.id, number, (0, low)) for number, (low, _) in found.bounds.items() if low > 0]
     return [Loss(topic, number, start, end, now) for topic, number, (start, end) in spans if end > start]
 
 
-def _passes_by_itself(standing: Standing, settings: Settings) -> bool:
+def _passes_by_itself(found: Comparison, settings: Settings) -> bool:
     """Whether Spark's reader goes on after what is gone: at the first record, and not before a committed offset."""
-    only_removed = all(standing.bounds.get(number, (0, 0))[0] > start for number, (start, _) in standing.losses.items())
-    return only_removed and standing.number is not None and MODES[settings.mode].skips_removed
+    only_removed = all(found.bounds.get(number, (0, 0))[0] > start for number, (start, _) in found.losses.items())
+    return only_removed and found.number is not None and MODES[settings.mode].skips_removed
 
 
-def _keep(files: CheckpointFiles, settings: Settings, standing: Standing, at: Offsets) -> None:
-    topic_id = standing.topic.id or (standing.kept.topic_id if standing.kept else "")
+def _note_input(files: CheckpointFiles, settings: Settings, found: Comparison, at: Offsets) -> None:
+    topic_id = found.topic.id or (found.kept.topic_id if found.kept else "")
     former = Input(settings.input_topic, topic_id, {})
-    if standing.kept and not standing.recreated:
-        former = replace(standing.kept, topic_id=topic_id)
-    wanted = former.moved(at) if standing.number is None else former
-    if wanted != standing.kept:
+    if found.kept and not found.recreated:
+        former = replace(found.kept, topic_id=topic_id)
+    wanted = former.moved(at) if found.number is None else former
+    if wanted != found.kept:
         write_input(files, wanted)
 
 
@@ -183,7 +147,7 @@ def _count(losses: list[Loss]) -> int:
     return sum(loss.end - loss.start for loss in losses)
 
 
-def settle_state(files: CheckpointFiles, inputs: Inputs, settings: Settings, *, only_check: bool = False) -> None:
+def match_state(files: CheckpointFiles, inputs: Inputs, settings: Settings, *, only_check: bool = False) -> None:
     """Notes the features in a new checkpoint; does nothing where those of the checkpoint are the same.
 
     Where features may be skipped (`features_unsupported`), a mode that computes none drops their state, and one that

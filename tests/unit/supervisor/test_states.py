@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any, cast, get_args
 
 import pytest
@@ -39,11 +40,11 @@ def test_the_docs_have_the_table() -> None:
 
 
 @pytest.fixture
-def filter_run() -> FilterRun:
+def filter_run() -> Iterator[FilterRun]:
     """Of a filter whose steps are scripted, so that none looks at the rules."""
-    backs_off = {"restart_backoff_s": 0.001, "max_restarts": 2}
-    settings = load(backs_off | {"monitoring": False})
-    return FilterRun(settings, cast("Any", None), Monitor(settings, REASONS), Stop(1), Lock())
+    settings = load({"restart_backoff_s": 0.001, "max_restarts": 2, "metrics_port": 0})
+    with closing(Monitor(settings, REASONS)) as monitor:
+        yield FilterRun(settings, cast("Any", None), monitor, Stop(1), Lock())
 
 
 def script(run: FilterRun, steps: dict[State, list[Event | Exception]]) -> list[State]:
