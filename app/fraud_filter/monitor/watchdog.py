@@ -33,7 +33,7 @@ class Verdict:
 
 
 class Watchdog:
-    """Judges one life of a query.
+    """Judges one run of a query.
 
     A query is stalled when the input has grown since its last sign of progress and `patience_s` seconds have gone by
     without another one. Signs are a change of the committed offsets and of the tasks' counts of records read and

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+_log = logging.getLogger(__name__)
 REQUEST, ROLLBACK = f"{FOLDER}/handover.json", f"{FOLDER}/rollback.json"
 #: When the active filter is to end: at its next commit, or at once.
 When = Literal["commit", "now"]
@@ -121,7 +122,6 @@ def asked_by_signals(tell: Callable[[When], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-_log = logging.getLogger(__name__)
 _LOOK_S = 0.5
 #: While a commit of continuous mode is waited for, or a moment at which a batch may be the last one.
 _LOOK_CLOSELY_S = 0.05

@@ -47,7 +47,7 @@ class Comparison:
 
     @property
     def go_on_at(self) -> Offsets:
-        """The place to go on at in each partition: after what is gone, and all of a topic that was recreated."""
+        """Where to go on in each partition: after what is gone, and at the beginning of a topic that was recreated."""
         first = {number: low for number, (low, _) in self.bounds.items()}
         if self.recreated:
             return first

@@ -1,6 +1,6 @@
-"""Which records make what is tried on them fail: ranges of offsets are tried and halved. Knows neither Spark nor Kafka.
+"""Which records make what is tried on them fail: ranges of offsets are tried and halved.
 
-All it knows survives the death of the Java process in which a range was tried.
+It is pure: what it knows survives the Java process in which a range was tried.
 """
 
 from __future__ import annotations

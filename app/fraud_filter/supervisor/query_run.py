@@ -168,7 +168,7 @@ class Ending:
 
 
 def explain_end(error: Exception, java: Java, spark: SparkSession | None, settings: Settings) -> Exception:
-    """The error to act on; a failed query is told as the loss of records that it may have died of."""
+    """The error to act on. Where a query failed and records are gone, that is their loss."""
     from py4j.protocol import Py4JError
 
     if isinstance(error, RestartableError) and error.reason != "query-failed":

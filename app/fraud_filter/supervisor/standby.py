@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 #: Seconds between two looks at what the active filter runs with.
 _COMPARE_S = 10.0
-#: And between two looks at whether it is the way back that a user asks for.
+#: Seconds between two looks for a rollback that a user asks for.
 _ROLLBACK_S = 1.0
 
 
@@ -101,7 +101,7 @@ class Standby:
     def queue_again(self, *, is_warm: bool = False) -> None:
         """After our query has ended: whoever is warm goes on, and we wait in our turn.
 
-        `is_warm`: its Java lives on, and has no need to run the query into nothing.
+        `is_warm`: its Java runs on and is warm already.
         """
         self.lock.release()
         self.is_over, self.prepared, self._is_warm = False, None, is_warm

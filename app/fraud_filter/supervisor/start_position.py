@@ -200,8 +200,8 @@ def _difference(kept: KeptState | None, wanted: KeptState | None) -> str:
         "velocity_partitions": (kept.partitions, wanted.partitions),
         "velocity_payments": (kept.payments, wanted.payments),
     }
-    told = (f"{name} is {now} and was {was}" for name, (was, now) in numbers.items() if was != now)
-    return f"holds a state that can't be changed: {', '.join(told)}"
+    changes = (f"{name} is {now} and was {was}" for name, (was, now) in numbers.items() if was != now)
+    return f"holds a state that can't be changed: {', '.join(changes)}"
 
 
 def fit_lag(settings: Settings, at: Mapping[int, int], ends: Mapping[int, int]) -> Settings:

@@ -69,11 +69,11 @@ def warm_up(
         UsageError: there is no such topic, or Spark refuses the query.
         RestartableError: the query failed.
     """
-    place = f"{_PLACE}{uuid.uuid4().hex[:8]}"
+    folder = f"{_PLACE}{uuid.uuid4().hex[:8]}"
     mode = inputs.mode
     decisions = prepare(spark, inputs, _newest(settings), topic_id).decisions
     short = settings.model_copy(update={"real_time_duration": f"{_BATCH_S} seconds"})
-    query = sinks.discard(decisions, mode, short, f"{settings.checkpoint.rstrip('/')}/{place}")
+    query = sinks.discard(decisions, mode, short, f"{settings.checkpoint.rstrip('/')}/{folder}")
     try:
         if settings.sink == "kafka":
             sinks.open_producers(spark, settings, inputs.partitions)
@@ -88,21 +88,21 @@ def warm_up(
                 time.sleep(_LOOK_S)
             if error := running.exception():
                 raise explain_failure(error, settings)
-            payments += sum(told.numInputRows for told in running.recentProgress)
+            payments += sum(progress.numInputRows for progress in running.recentProgress)
             running.stop()
             has_state = has_state and not enough() and _load_state(spark, settings)
-        told = payments if mode.sends_progress else "unknown"
-        _log.info("event=warmed_up mode=%s query=%s payments=%s", settings.mode, settings.query_name, told)
+        known = payments if mode.sends_progress else "unknown"
+        _log.info("event=warmed_up mode=%s query=%s payments=%s", settings.mode, settings.query_name, known)
     finally:
-        files.remove(place)
+        files.remove(folder)
 
 
 def _is_over(round_: StreamingQuery, mode: Mode, began: float, *, is_first: bool) -> bool:
     """Whether a round that `began` on the monotonic clock has shown enough."""
     elapsed_s = time.monotonic() - began
     if mode.sends_progress and (is_first or elapsed_s < _PATIENCE_S):
-        told = round_.lastProgress
-        return told is not None and (told.numInputRows > 0 or not is_first)
+        progress = round_.lastProgress
+        return progress is not None and (progress.numInputRows > 0 or not is_first)
     return elapsed_s > (_FIRST_ROUND_S if is_first else _ROUND_S)
 
 

@@ -62,8 +62,8 @@ def roll_out(stack: Stack, timeout_s: float, *, now: bool = False) -> float:
     """Replaces the filter by one of the settings, files and images that are there now; returns the seconds it took.
 
     With a standby that one is replaced first; once it is warm the active one hands over to it, and when it has decided
-    payments the former one is replaced, too. Until then that one is a warm way back: should the new one fail, it takes
-    over. Without a standby the filter is stopped and started again.
+    payments the former one is replaced, too. Until then that one waits, warm, for a rollback: should the new one fail,
+    it takes over. Without a standby the filter is stopped and started again.
 
     Args:
         timeout_s: seconds for each of the steps; the wait for the active filter's next commit comes on top.
