@@ -118,11 +118,11 @@ def rules_with_features(stage: Stage, name: str = "large", more: str = "payments
 
 
 def deploy(run: Run, file: Path, *options: str) -> tuple[Child, int]:
-    """`fraud-filter rules deploy`, not yet started, and the port of its metrics."""
+    """`fraud-filter handover --rules`, not yet started, and the port of its metrics."""
     (port,) = free_ports(1)
     env = {name: value for name, value in run.program._env.items() if name not in _OWN}
     env |= {"FRAUD_MODE": run.mode, "FRAUD_METRICS_PORT": str(port), "FRAUD_STANDBY_WARM_UP_S": "3"}
-    argv = [sys.executable, "-m", "fraud_filter", "rules", "deploy", str(file), *options]
+    argv = [sys.executable, "-m", "fraud_filter", "handover", "--rules", str(file), *options]
     return Child("the new filter", argv, log=run.stage.directory / f"deploy-{port}.log", env=env), port
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from deployed import Deployed, run
 from waiting import wait_until
@@ -24,14 +23,14 @@ def committed_past_the_end(stack: Deployed) -> dict[str, int]:
     return wait_until("commits past the input's end", past)
 
 
-def audited(stack: Deployed, file: Path, committed: dict[str, int] | None = None) -> dict[str, int]:
+def audited(stack: Deployed, committed: dict[str, int] | None = None) -> dict[str, int]:
     """The audit from this machine, as `make audit` does it, up to the `committed` offsets; nothing may be lost.
 
     Without offsets it is all that was ever sent, of which a filter that lags has some still to decide.
     """
     reach = ["--to", json.dumps(committed), "--settle", "0"] if committed else ["--settle", "5"]
-    audit = run("audit", "--stack", "--json", str(file), *reach, FRAUD_ENV_FILE=str(stack.env))
+    audit = run("audit", "--stack", "--json", *reach, FRAUD_ENV_FILE=str(stack.env))
     assert audit.returncode == 0, audit.stdout
-    result: dict[str, int] = json.loads(file.read_text())
+    result: dict[str, int] = json.loads(audit.stdout[audit.stdout.index("{\n") :])
     assert (result["lost"], result["unexpected"]) == (0, 0), result
     return result

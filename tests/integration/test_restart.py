@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from audits import audited, committed_past_the_end
 from deployed import Deployed
 
 
-def test_down_and_up_goes_on_from_the_checkpoint_and_loses_nothing(stack: Deployed, tmp_path: Path) -> None:
+def test_down_and_up_goes_on_from_the_checkpoint_and_loses_nothing(stack: Deployed) -> None:
     before = committed_past_the_end(stack)
     down = stack.call("down")
     assert down.returncode == 0, down.stdout
@@ -20,5 +18,5 @@ def test_down_and_up_goes_on_from_the_checkpoint_and_loses_nothing(stack: Deploy
     assert up.returncode == 0, up.stdout
     after = committed_past_the_end(stack)
     assert before.keys() == after.keys()
-    result = audited(stack, tmp_path / "audit.json", after)
+    result = audited(stack, after)
     assert result["payments"] == sum(after.values()) > sum(before.values()) > 0

@@ -73,9 +73,9 @@ def _settings(stack: Deployed, **changes: str) -> config.Settings:
     return config.load({"kafka_timeout_s": REFUSED_S, **changes}, env_file=stack.env)
 
 
-def _nothing_is_lost(stack: Deployed, directory: Path) -> None:
+def _nothing_is_lost(stack: Deployed) -> None:
     """By the audit; while the filter catches up, what it has not read yet counts as lost."""
-    wait_until("nothing is lost", lambda: audited(stack, directory / "audit.json")["payments"], 240, every_s=5)
+    wait_until("nothing is lost", lambda: audited(stack)["payments"], 240, every_s=5)
 
 
 def _directory(stack: Deployed) -> Path:
@@ -135,21 +135,21 @@ def test_prometheus_reaches_every_target(secured: Deployed) -> None:
     )
 
 
-def test_programs_on_this_machine_work_with_what_up_wrote(secured: Deployed, tmp_path: Path) -> None:
+def test_programs_on_this_machine_work_with_what_up_wrote(secured: Deployed) -> None:
     environment = {"FRAUD_ENV_FILE": str(secured.env)}
-    _nothing_is_lost(secured, tmp_path)
+    _nothing_is_lost(secured)
     sent = run("generate", "--rate", "20", "--seconds", "1", **environment)
     assert sent.returncode == 0, sent.stdout
     probed = run("probe", "--seconds", "2", "--probe-port", "0", **environment)
     assert probed.returncode == 0, probed.stdout
 
 
-def test_a_switch_to_spark_s_other_reader_loses_nothing(secured: Deployed, tmp_path: Path) -> None:
+def test_a_switch_to_spark_s_other_reader_loses_nothing(secured: Deployed) -> None:
     """Continuous mode has one of its own; that of real-time mode is micro-batches' too."""
-    switched = secured.call("switch", "real-time", "--timeout", "400")
+    switched = secured.call("rollout", "--mode", "real-time", "--timeout", "400")
     assert switched.returncode == 0, switched.stdout
     assert " to real-time mode in " in switched.stdout
-    _nothing_is_lost(secured, tmp_path)
+    _nothing_is_lost(secured)
 
 
 # -- who gets in
@@ -346,4 +346,4 @@ def test_new_secrets_are_made_and_used_when_the_old_are_removed_or_end(secured: 
     assert "uthentication failed" in _refusal(_settings(secured, kafka_sasl_password_file=str(old)))
     before = _ask_prometheus(secured, DECIDED)
     assert wait_until("more flagged payments", lambda: _ask_prometheus(secured, DECIDED) > before, timeout_s=240)
-    _nothing_is_lost(secured, tmp_path)
+    _nothing_is_lost(secured)

@@ -135,7 +135,7 @@ def test_a_killed_executor_of_the_active_filter_loses_nothing(pair: Deployed) ->
 def test_a_switch_is_a_handover_and_the_former_one_waits_in_the_new_mode(pair: Deployed) -> None:
     """Micro-batches run without the rules that look at what a card did before."""
     former, following = active(pair), await_standby(pair)
-    refused = pair.call("switch", "micro-batch", FRAUD_FEATURES_UNSUPPORTED="refuse")
+    refused = pair.call("rollout", "--mode", "micro-batch", FRAUD_FEATURES_UNSUPPORTED="refuse")
     assert refused.returncode == 2, refused.stdout
     assert "can't compute the features of the rules" in refused.stdout
     interrupt(pair, "switch")
@@ -188,7 +188,7 @@ def test_rules_that_spark_alone_refuses_leave_the_standby_warm(pair: Deployed) -
 
 
 def test_nothing_was_lost_on_the_way(pair: Deployed, tmp_path: Path) -> None:
-    found = audited(pair, tmp_path / "audit.json")
+    found = audited(pair)
     assert found["payments"] > 0
     features = json.loads((tmp_path / "audit.json").read_text())["features"]
     assert features["decisions"] > 0, features

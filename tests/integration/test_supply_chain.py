@@ -15,9 +15,10 @@ from cyclonedx.validation.json import JsonStrictValidator
 from jgo.env import LockFile
 
 from deployed import make_env
-from fraud_filter.compose import images, sbom
+from fraud_filter.compose import images
 from fraud_filter.compose.stack import Stack
 from fraud_filter.home import HOME
+from tools import sbom
 
 #: Not asked for by name: jgo needs it.
 BROUGHT_ALONG = "tomli-w"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from audits import audited, committed_past_the_end
@@ -48,17 +46,17 @@ def test_switch_moves_to_a_mode_that_runs_on_the_cluster(stack: Deployed, mode: 
     if mode == "real-time":  # as one that was killed at its worst leaves it: no old filter, and no new one
         (container,) = [state.container for state in stack.open().states() if state.service == "fraud-filter"]
         container.remove(force=True)
-    switched = stack.call("switch", mode)
+    switched = stack.call("rollout", "--mode", mode)
     assert switched.returncode == 0, switched.stdout
     assert f"from {old} to {mode} mode in " in switched.stdout
     _runs_on_the_cluster(stack, mode)
 
 
-def test_nothing_was_lost_on_the_way(stack: Deployed, tmp_path: Path) -> None:
+def test_nothing_was_lost_on_the_way(stack: Deployed) -> None:
     committed = committed_past_the_end(stack)
-    assert audited(stack, tmp_path / "audit.json", committed)["payments"] == sum(committed.values()) > 0
+    assert audited(stack, committed)["payments"] == sum(committed.values()) > 0
 
 
 def test_the_mode_it_is_in_already_is_no_switch(stack: Deployed) -> None:
-    same = stack.call("switch", "micro-batch")
+    same = stack.call("rollout", "--mode", "micro-batch")
     assert (same.returncode, same.stdout) == (0, "micro-batch mode runs already\n")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from fraud_filter.cli.files import require_writable
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings, default_env_file
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
@@ -31,13 +29,7 @@ if TYPE_CHECKING:
 @click.option("--allow-gap", is_flag=True, help="accept an empty range, and a --from before what is retained")
 @click.option("--labels", is_flag=True, help="also tell what the rules find of labelled fraud (header `label`)")
 @click.option("--examples", type=click.IntRange(min=0), default=10, show_default=True, help="findings shown of a kind")
-@click.option(
-    "--json",
-    "json_file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    callback=require_writable,
-    help="write the result to this file",
-)
+@click.option("--json", "as_json", is_flag=True, help="print JSON instead of tables")
 @click.option("--stack", "of_stack", is_flag=True, help="the filter is that of the Compose stack: reads its checkpoint")
 @settings_options(
     *(
@@ -66,7 +58,7 @@ def command(
     allow_gap: bool,
     labels: bool,
     examples: int,
-    json_file: Path | None,
+    as_json: bool,
     of_stack: bool,
 ) -> int:
     """Compare what was written with what should have been, for every record that is retained.
@@ -88,14 +80,16 @@ def command(
     result = audit(
         settings, start=first, end=last, settle_s=settle_s, examples=examples, recorded=recorded, labels=labels
     )
-    print_audit(result, settings)
+    if as_json:
+        click.echo(json.dumps(result.to_dict(), indent=2))
+    else:
+        print_audit(result, settings)
     if recorded is None:
         click.echo(
             f"{settings.checkpoint!r} is no checkpoint of a filter of this topic: what Kafka removed before it was "
-            "decided is not known here (--checkpoint)"
+            "decided is not known here (--checkpoint)",
+            err=as_json,
         )
-    if json_file:
-        json_file.write_text(json.dumps(result.to_dict(), indent=2) + "\n", encoding="utf-8")
     return EXIT_OK if result.ok and (result.complete or allow_gap) else EXIT_FAILED
 
 

@@ -9,16 +9,14 @@ from fraud_filter.cli.run import run
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_OK
 
-now_option = click.option(
+
+@click.command()
+@click.option(
     "--now",
     is_flag=True,
     help="end the running filter at once and not at its next commit; the log tells beforehand how many records may be "
     "decided again",
 )
-
-
-@click.command()
-@now_option
 @click.option(
     "--rollback",
     is_flag=True,
@@ -27,7 +25,7 @@ now_option = click.option(
 )
 @settings_options()
 def command(settings: Settings, now: bool, rollback: bool) -> int:
-    """Run the filter with these settings in place of the one that works on the checkpoint.
+    """Run the filter with these settings, other rules (--rules FILE) say, in place of the one that runs.
 
     The new one is checked and warmed up beside the running one, as a standby; bad input ends it with exit code 2 and
     changes nothing. Then it asks the running one to end, at its next commit (in real-time mode within

@@ -19,13 +19,12 @@ from fraud_filter.text.terminal import PrintableFormatter, printable_lines
 
 GROUPS: Sections = {
     "Run": {
-        "up": ("fraud_filter.cli.stack.up", "Bring up the Compose stack and wait until all of it is healthy."),
+        "up": ("fraud_filter.cli.compose:up", "Bring up the Compose stack and wait until all of it is healthy."),
         "rollout": (
-            "fraud_filter.cli.stack.rollout",
-            "Replace the stack's filter by its new rules, settings or code; with a standby by a handover.",
+            "fraud_filter.cli.compose:rollout",
+            "Replace the stack's filter by its new rules, settings, code or mode; with a standby by a handover.",
         ),
-        "switch": ("fraud_filter.cli.stack.switch", "Move the stack's filter to another mode on the same checkpoint."),
-        "down": ("fraud_filter.cli.stack.down", "Stop the stack; its data stays."),
+        "down": ("fraud_filter.cli.compose:down", "Stop the stack; its data stays."),
         "run": ("fraud_filter.cli.run", "Run the filter until it is stopped."),
         "handover": ("fraud_filter.cli.handover", "Run the filter with other settings, in place of the one that runs."),
         "generate": (
@@ -41,7 +40,7 @@ GROUPS: Sections = {
         "config": ("fraud_filter.cli.config", "Print the effective configuration."),
     },
     "Watch": {
-        "status": ("fraud_filter.cli.stack.status", "Show the stack: health, mode, rates, latency, lag, addresses."),
+        "status": ("fraud_filter.cli.compose:status", "Show the stack: health, mode, rates, latency, lag, addresses."),
         "health": ("fraud_filter.cli.health", "Say whether the running filter is active and keeps up."),
         "probe": ("fraud_filter.cli.probe", "Measure end-to-end latency from the output topics."),
         "tail": ("fraud_filter.cli.tail", "Print decisions, or records, with their headers."),

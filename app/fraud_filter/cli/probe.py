@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import json
+from functools import partial
 
 import click
 
-from fraud_filter.cli.files import require_writable
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
 
@@ -22,13 +22,7 @@ from fraud_filter.config import Settings
 )
 @click.option("--seconds", type=click.FloatRange(min=0.1), help="end after so many seconds instead of at a signal")
 @click.option("--from-beginning", is_flag=True, help="read all retained records, not only new ones")
-@click.option(
-    "--json",
-    "json_file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    callback=require_writable,
-    help="write the final metrics to this file",
-)
+@click.option("--json", "as_json", is_flag=True, help="print the final metrics as JSON, and the lines on stderr")
 @settings_options(
     *(
         "mode",
@@ -42,9 +36,7 @@ from fraud_filter.config import Settings
     ),
     *("metrics_host", "probe_port", "latency_objective_ms"),
 )
-def command(
-    settings: Settings, interval_s: float, seconds: float | None, from_beginning: bool, json_file: Path | None
-) -> None:
+def command(settings: Settings, interval_s: float, seconds: float | None, from_beginning: bool, as_json: bool) -> None:
     """Measure the time from the append of a record to the append of its decision.
 
     Prints a line each interval, serves Prometheus metrics on FRAUD_METRICS_HOST:FRAUD_PROBE_PORT, and ends with a
@@ -52,11 +44,12 @@ def command(
     """
     from fraud_filter.probe.probe import run_probe
 
-    run_probe(
+    figures = run_probe(
         settings,
         interval_s=interval_s,
         seconds=seconds,
         from_beginning=from_beginning,
-        json_file=json_file,
-        say=click.echo,
+        say=partial(click.echo, err=as_json),
     )
+    if as_json:
+        click.echo(json.dumps(figures, indent=2))

@@ -1,4 +1,4 @@
-"""`fraud-filter rules check`, `test` and `deploy`: try the rules without Kafka, or have them decide."""
+"""`fraud-filter rules check` and `test`: try the rules without Kafka."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fraud_filter.cli.handover import now_option
 from fraud_filter.cli.options import settings_options
-from fraud_filter.cli.run import run
+from fraud_filter.cli.verbs import Group
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_OK, EXIT_USAGE
 from fraud_filter.text.terminal import printable_lines
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from fraud_filter.rules.ruleset import RuleSet
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
     """Check the rules, or try them on a file of records."""
 
@@ -88,18 +86,6 @@ def _tell_untried(rules: RuleSet) -> None:
     untried = ", ".join(rule.name for rule in rules.rules if rules.uses_features(rule))
     if untried:
         click.echo(f"not tried, a file tells no features (try them with `fraud-filter run`): {untried}", err=True)
-
-
-@command.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path))
-@now_option
-@settings_options(*(name for name in Settings.model_fields if name != "rules"))
-def deploy(settings: Settings, file: Path, now: bool) -> int:
-    """Run the filter with the rules of FILE in place of the one that runs: `fraud-filter handover --rules FILE`.
-
-    Rules that are refused change nothing (exit code 2): the filter with the old ones runs on.
-    """
-    return run(settings.model_copy(update={"rules": file}), standby=True, asks="now" if now else "commit")
 
 
 @contextmanager

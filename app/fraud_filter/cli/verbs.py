@@ -12,7 +12,7 @@ from fraud_filter.cli import extras
 from fraud_filter.errors import UsageError
 from fraud_filter.text.nearest import did_you_mean
 
-#: Heading of --help -> verb -> (module that has it as `command`, one line for --help).
+#: Heading of --help -> verb -> (its module, or MODULE:NAME where it is not called `command`; one line for --help).
 Sections = dict[str, dict[str, tuple[str, str]]]
 
 #: A verb that was renamed or taken out -> what is said of it. A verb of a group is "GROUP VERB".
@@ -23,11 +23,32 @@ FORMER = {
     "experiment": "is now `fraud-filter lab bench --contenders MODE,MODE:SETTING=VALUE`",
     "report": "is gone: Grafana's dashboards show the same, and Prometheus' own page, at the addresses that "
     "`fraud-filter status` prints",
+    "rules deploy": "is now `fraud-filter handover --rules FILE`",
     "stack": "is now `fraud-filter lab broker`",
+    "switch": "is now `fraud-filter rollout --mode MODE`",
 }
 
 
-class LazyGroup(click.Group):
+#: An option that is gone -> what to do instead; those of settings are in `config.GONE`.
+FORMER_OPTIONS = {"--report": "`--json` prints the report as JSON: redirect it into a file"}
+
+
+class Group(click.Group):
+    """A group of verbs that says what a former one is called now."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Refuses an unknown verb, and says what a former one is called now."""
+        known, asked = self.list_commands(ctx), args[0]
+        if asked not in known and not asked.startswith("-") and not ctx.resilient_parsing:
+            if said := FORMER.get(_full_name(ctx, asked)):
+                raise UsageError(f"`fraud-filter {_full_name(ctx, asked)}` {said}")
+            ctx.fail(f"No such command {asked!r}{did_you_mean(asked, known)}.")
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(Group):
     """Imports a verb's module only when it is called: Spark and plots stay out of `--help`.
 
     Args:
@@ -48,19 +69,11 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Imports the verb's module."""
         module = self._modules().get(cmd_name)
-        command: click.Command | None = importlib.import_module(module).command if module else None
+        if module is None:
+            return None
+        name, _, attribute = module.partition(":")
+        command: click.Command = getattr(importlib.import_module(name), attribute or "command")
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Refuses an unknown verb, and says what a former one is called now."""
-        known, asked = self.list_commands(ctx), args[0]
-        if asked not in known and not asked.startswith("-") and not ctx.resilient_parsing:
-            if said := FORMER.get(_full_name(ctx, asked)):
-                raise UsageError(f"`fraud-filter {_full_name(ctx, asked)}` {said}")
-            ctx.fail(f"No such command {asked!r}{did_you_mean(asked, known)}.")
-        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the verb; says which extra it lacks, or what stands for an option of a setting that is gone."""
@@ -76,10 +89,11 @@ class LazyGroup(click.Group):
         except click.NoSuchOption as error:
             from fraud_filter.config import GONE
 
-            remedy = GONE.get(error.option_name.lstrip("-").replace("-", "_"))
+            name = error.option_name
+            remedy = FORMER_OPTIONS.get(name) or GONE.get(name.lstrip("-").replace("-", "_"))
             if remedy is None:
                 raise
-            raise UsageError(f"{error.option_name} is no option any more: {remedy}") from None
+            raise UsageError(f"{name} is no option any more: {remedy}") from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The verbs under their headings."""

@@ -9,7 +9,6 @@ import time
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -85,16 +84,9 @@ class Report:
             lines.append(f"first error   {self.error}")
         return "\n".join(lines)
 
-    def write(self, path: Path) -> None:
-        """Writes the report as one JSON object.
-
-        Raises:
-            UsageError: the file can't be written.
-        """
-        try:
-            path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"--report {path} can't be written: {error.strerror}") from None
+    def json(self) -> str:
+        """One JSON object."""
+        return json.dumps(asdict(self), indent=2)
 
 
 def _per_second(rate: float | None) -> str:

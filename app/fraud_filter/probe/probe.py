@@ -11,7 +11,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Self
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, TopicPartition
@@ -49,10 +48,12 @@ def run_probe(
     interval_s: float,
     seconds: float | None,
     from_beginning: bool,
-    json_file: Path | None,
     say: Callable[[str], None],
-) -> None:
+) -> dict[str, Any]:
     """Runs the probe until SIGTERM, SIGINT, or for `seconds` seconds; `say` prints a line every `interval_s` seconds.
+
+    Returns:
+        The final figures.
 
     Raises:
         UsageError: no broker, a missing topic, a port in use.
@@ -71,10 +72,12 @@ def run_probe(
         server.stop()
     final = probe.snapshot()
     say(_line("probe_stopped", settings, final))
-    if json_file:
-        figures = {"mode": settings.mode, "query": settings.query_name, **final.to_dict()}
-        figures["distribution"] = probe.distribution()
-        json_file.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    return {
+        "mode": settings.mode,
+        "query": settings.query_name,
+        **final.to_dict(),
+        "distribution": probe.distribution(),
+    }
 
 
 def _report(

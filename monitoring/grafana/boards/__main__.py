@@ -1,4 +1,4 @@
-"""Writes the dashboards as Grafana reads them: `python monitoring/grafana/boards FOLDER`, or `make dashboards`."""
+"""Writes the dashboards as Grafana reads them: `python monitoring/grafana/boards FOLDER`, or `make generated`."""
 
 from __future__ import annotations
 

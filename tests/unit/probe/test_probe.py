@@ -140,6 +140,6 @@ def test_a_port_in_use_is_told_before_a_broker_is_looked_for() -> None:
     settings = load({"kafka_bootstrap_servers": "127.0.0.1:1", "probe_port": server.port})
     try:
         with pytest.raises(UsageError, match="is in use"):
-            run_probe(settings, interval_s=1, seconds=1, from_beginning=False, json_file=None, say=lambda _: None)
+            run_probe(settings, interval_s=1, seconds=1, from_beginning=False, say=lambda _: None)
     finally:
         server.stop()

@@ -14,7 +14,7 @@ VOCABULARY = {"__init__", "__main__", "errors", "home", "modes", "schema", "stop
 #: Rooms whose subject is one module.
 ROOMS_OF_ONE = {"records", "tail", "train"}
 #: Tests of what is no package: the dashboards and rules of monitoring/, and the checkout's own scripts.
-BESIDE = {"monitoring", "project"}
+BESIDE = {"monitoring", "project", "tools"}
 
 
 def packages() -> list[Path]:

@@ -17,11 +17,6 @@ from making import make
 MAKEFILE = HOME / "Makefile"
 
 
-def demo_command(*arguments: str, **env: str) -> str:
-    """The last line of what `make demo` would run, without needless blanks."""
-    return " ".join(make("-n", "demo", *arguments, **env).splitlines()[-1].split())
-
-
 def test_help_is_the_default_and_lists_every_target() -> None:
     phony = re.search(r"^\.PHONY: (.+)$", MAKEFILE.read_text(), re.MULTILINE)
     assert phony is not None
@@ -48,7 +43,7 @@ def _program(path: Path, script: str) -> None:
     path.chmod(0o755)
 
 
-@pytest.mark.parametrize("failing", ["not timed", "-m timed", "integration"])
+@pytest.mark.parametrize("failing", ["tests/unit", "tests/embedded -m not timed", "-m timed", "integration"])
 def test_each_part_of_the_tests_runs_though_another_failed(tmp_path: Path, failing: str) -> None:
     _program(tmp_path / "pytest", f'echo "$*" >>{tmp_path}/ran\ncase "$*" in *"{failing}"*) exit 1; esac')
     command = ["make", "-C", str(HOME), "test", f"BIN={tmp_path}", _ready(tmp_path)]
@@ -95,25 +90,9 @@ def test_tests_that_need_compose_are_skipped_without_it(tmp_path: Path, script: 
     assert said in " ".join(done.stdout.split())
 
 
-def test_demo_without_variables_has_no_options() -> None:
-    assert demo_command() == ".venv/bin/fraud-filter demo"
-
-
-def test_demo_takes_variables_of_the_command_line() -> None:
-    command = demo_command("MODES=continuous,real-time", "SECONDS=20", "RATE=500")
-    assert command == '.venv/bin/fraud-filter demo --modes "continuous,real-time" --seconds "20" --rate "500"'
-
-
-def test_demo_ignores_variables_of_the_environment() -> None:
-    """Shells have a SECONDS of their own."""
-    assert demo_command(SECONDS="12", RATE="7") == ".venv/bin/fraud-filter demo"
-
-
-def test_bench_takes_variables_of_the_command_line() -> None:
-    words = make("-n", "bench", "CONTENDERS=real-time,floor", "RATES=100", "ROUNDS=1", SECONDS="12").splitlines()[-1]
-    assert " ".join(words.split()) == (
-        '.venv/bin/fraud-filter lab bench --contenders "real-time,floor" --rates "100" --rounds "1"'
-    )
+def test_arguments_reach_the_program() -> None:
+    command = make("-n", "demo", "ARGS=--modes continuous --seconds 20").splitlines()[-1]
+    assert command == ".venv/bin/fraud-filter demo --modes continuous --seconds 20"
 
 
 def set_up(tmp_path: Path, python: str, **commands: str) -> subprocess.CompletedProcess[str]:

@@ -14,7 +14,7 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from fraud_filter.compose import sbom
+from tools import sbom
 
 STATUS = """Package: libssl3t64
 Status: install ok installed

@@ -2,7 +2,7 @@
 
 Debian's packages are those of dpkg's status file, Python's those with a `.dist-info`, jars all files of that kind; jars
 inside jars are named by the `pom.properties` that they left. An image's files are read; nothing of it is run.
-Run by `make sbom` as `python -m fraud_filter.compose.sbom`.
+Run by `make sbom`.
 """
 
 from __future__ import annotations

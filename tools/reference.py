@@ -1,4 +1,4 @@
-"""Writes the tables of docs/settings.md from the settings."""
+"""Writes the tables of docs/metrics.md and docs/settings.md from the code; `make generated` calls it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from pydantic.fields import FieldInfo
 from fraud_filter.config import Settings, env_name, option_name
 from fraud_filter.config.settings import GROUPS
 from fraud_filter.home import HOME
+from fraud_filter.metrics.catalogue import CATALOGUE, Program
+from fraud_filter.modes import MODES
 from fraud_filter.text.tables import markdown, write_between
 
-FILE = HOME / "docs/settings.md"
-_COLUMNS = ("option", "environment", "default", "accepts", "meaning")
+METRICS, SETTINGS = HOME / "docs/metrics.md", HOME / "docs/settings.md"
+_OF_METRICS = ("metric", "type", "unit", "labels", "modes", "meaning")
+_OF_SETTINGS = ("option", "environment", "default", "accepts", "meaning")
 _KINDS: dict[Any, str] = {
     bool: "`true`, `false`",
     int: "whole number",
@@ -28,7 +31,36 @@ _KINDS: dict[Any, str] = {
 }
 
 
-def write(file: Path = FILE) -> None:
+def write_metrics(file: Path = METRICS) -> None:
+    """Replaces the table of each program.
+
+    Raises:
+        FraudFilterError: the file has no place for one, or can't be written.
+    """
+    for program in get_args(Program):
+        write_between(file, program, _table(program))
+
+
+def _table(program: Program) -> str:
+    entries = [entry for entry in CATALOGUE if entry.program == program]
+    return markdown(
+        _OF_METRICS,
+        [
+            (f"`{entry.name}`", entry.type, entry.unit, _code(entry.labels), _modes(entry.modes), entry.help)
+            for entry in entries
+        ],
+    )
+
+
+def _modes(names: frozenset[str]) -> str:
+    return "all" if names == set(MODES) else _code(tuple(name for name in MODES if name in names))
+
+
+def _code(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "-"
+
+
+def write_settings(file: Path = SETTINGS) -> None:
     """Replaces the table of each group.
 
     Raises:
@@ -36,7 +68,7 @@ def write(file: Path = FILE) -> None:
     """
     for group, names in _groups():
         rows = [_row(name, Settings.model_fields[name]) for name in names]
-        write_between(file, group, markdown(_COLUMNS, rows))
+        write_between(file, group, markdown(_OF_SETTINGS, rows))
 
 
 def _groups() -> Iterator[tuple[str, list[str]]]:
@@ -76,3 +108,8 @@ def _accepted(field: FieldInfo) -> str:
         elif isinstance(bound, MinLen):
             bounds.append("not empty")
     return " ".join((_KINDS.get(field.annotation, "text"), *bounds))
+
+
+if __name__ == "__main__":
+    write_metrics()
+    write_settings()

@@ -1,6 +1,6 @@
 """Writes the jar locks: resolves `jgo.toml` into `jgo.lock.toml`, each jar with version and SHA-256.
 
-Run by `make lock` as `python -m fraud_filter.java.jarlock FOLDER...`; needs the network.
+Run by `make lock` as `python tools/jarlock.py FOLDER...`; needs the network.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""What makes this checkout's files: bills of materials, reference tables, locks of jars. No part of the package."""
