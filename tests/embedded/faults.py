@@ -14,8 +14,7 @@ from kafka.structs import TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
 from fraud_filter import schema as layout
-from lab.harness.processes import Child
-from lab.transitions.family import kill_family
+from lab.harness.processes import Child, kill_family
 from running import Stage, payment
 
 #: A client comes back as soon as the broker does, and not up to half a minute later.

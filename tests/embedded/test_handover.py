@@ -24,7 +24,7 @@ def rules_of(stage: Stage, name: str, when: str) -> Path:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("mode", "options"), [("real-time", []), ("continuous", ["--now"])])
 def test_rules_are_deployed_under_load(stage: Stage, mode: str, options: list[str]) -> None:
-    """In micro-batch mode `test_takeover` does it, twice."""
+    """In micro-batch mode `test_trials` does it."""
     old, new = rules_of(stage, "old", "amount > 5"), rules_of(stage, "new", "amount > 5000")
     with Run(stage, mode, rules=str(old), real_time_duration="10 seconds") as run:
         run.await_fresh("the start", _START_S)

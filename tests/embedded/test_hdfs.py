@@ -1,7 +1,7 @@
 """Checkpoints on a real HDFS: changes of mode after a kill, two filters on one, and repairs.
 
-All twelve changes are `make transitions STOP=kill BELOW=hdfs://…`; here each mode is left once, and entered once. On a
-local disk the modes follow each other in `tests/integration/test_switch.py`.
+All twelve changes are `fraud-filter lab trial kill --ways all --below hdfs://…`; here each mode is left once, and
+entered once. On a local disk the modes follow each other in `tests/integration/test_switch.py`.
 """
 
 from __future__ import annotations
@@ -63,16 +63,16 @@ def test_each_mode_is_killed_and_followed_by_another_and_no_decision_or_score_is
     """All processes are killed at each change; the audit is the verb's."""
     rules = with_model(tmp_path, STATELESS, "{name: scored, when: score > 0.02}")
     train(spark, read(rules), tmp_path / "model")
-    file = tmp_path / "reports" / "transitions.json"
+    file = tmp_path / "reports" / "trials.json"
     file.parent.mkdir()
-    words = ["--only", changes, "--stop", "kill", "--seconds", "1", "--rate", "100", "--output", str(file)]
-    words += ["--rules", str(rules), "--below", f"{hdfs.uri}/transitions"]
-    done = call("transitions", *words, "--checkpoint-lock-timeout-s", str(LOCK_S), "--continuous-interval", "1 second")
+    words = ["kill", "--ways", changes, "--seconds", "1", "--rate", "100", "--output", str(file)]
+    words += ["--rules", str(rules), "--below", f"{hdfs.uri}/trials"]
+    done = call("lab", "trial", *words, "--checkpoint-lock-timeout-s", str(LOCK_S), "--continuous-interval", "1 second")
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(file.read_text())
-    assert ",".join(f"{one['from']}:{one['to']}" for one in found) == changes
-    assert {(one["stop"], one["lost"], one["unexpected"], one["error"]) for one in found} == {("kill", 0, 0, "")}
-    assert "lacks the metadata line" in found[0]["how"]
+    assert ",".join(f"{one['mode']}:{one['to']}" for one in found) == changes
+    assert {(one["disturbance"], one["lost"], one["unexpected"], one["error"]) for one in found} == {("kill", 0, 0, "")}
+    assert "lacks the metadata line" in found[0]["seen_as"]
     assert list(file.parent.iterdir()) == [file]
 
 

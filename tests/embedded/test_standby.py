@@ -21,7 +21,7 @@ _START_S = 240
 
 @pytest.mark.timeout(600)
 def test_a_standby_says_what_differs_and_goes_on_where_a_killed_filter_ended(stage: Stage) -> None:
-    """In real-time mode `test_takeover` kills it, with the state of cards."""
+    """In real-time mode `test_trials` kills it, with the state of cards."""
     with Run(stage, "continuous") as run:
         run.await_fresh("the start", _START_S)
         with standby_of(run, **{**settings_of(run), "linger_ms": "1"}) as (standby, port):

@@ -12,13 +12,12 @@ from deployed import Deployed
 from fraud_filter.compose import env_file
 from fraud_filter.compose.moving import replicas
 from fraud_filter.compose.stack import FILTER, GRAFANA, STANDBY
-from fraud_filter.config import load
+from fraud_filter.config import ModeName, load
 from fraud_filter.probe.probe import Probe
-from lab.faults.catalogue import choose
-from lab.faults.run import Run
 from lab.harness.compose_stack import ComposeStack
-from lab.takeover.compose import Pair
-from lab.takeover.result import What, describe
+from lab.trials.catalogue import DISTURBANCES
+from lab.trials.plan import Trial
+from lab.trials.stack import StackRun
 from waiting import wait_until
 
 #: Velocity in real-time mode, with batches and a warm-up that a test can wait for.
@@ -99,18 +98,21 @@ def test_each_has_executors_of_its_own_and_prometheus_reaches_both(pair: Deploye
     wait_until("no alert", lambda: not alerts(pair) & {"FraudFilterDown", "FraudFilterNoStandby"})
 
 
-def interrupt(pair: Deployed, what: What) -> None:
-    """As `make takeover STACK=1` does it."""
-    settings = load(env_file=pair.env)
+def disturb(pair: Deployed, name: str, to: ModeName | None = None) -> None:
+    """As `fraud-filter lab trial --stack` does it."""
+    settings, act = load(env_file=pair.env), DISTURBANCES[name].stack
+    assert act
     with Probe(settings) as probe:
-        found = Pair(ComposeStack(pair.open(), settings, probe, print), settings.mode, 2.0).interrupt(what)
-    print(f"measured: {describe(found)}")  # noqa: T201 - shown by -s
+        run = StackRun(ComposeStack(pair.open(), settings, probe, print), 2.0)
+        run.steady()
+        found = run.disturb(Trial(name, settings.mode, to or settings.mode, True, "stack"), act)
+    print(f"measured: {found}")  # noqa: T201 - shown by -s
     assert found.ok, found
 
 
 def test_the_standby_goes_on_when_the_active_container_is_killed(pair: Deployed) -> None:
     former, following = active(pair), await_standby(pair)
-    interrupt(pair, "kill")
+    disturb(pair, "kill")
     assert active(pair) == following
     assert wait_until("it is told", lambda: "FraudFilterTookOver" in alerts(pair))
     assert await_standby(pair) == former
@@ -119,17 +121,9 @@ def test_the_standby_goes_on_when_the_active_container_is_killed(pair: Deployed)
 
 @pytest.mark.exhaustive  # test_faults kills it without a standby, and the container is killed above
 def test_a_killed_executor_of_the_active_filter_loses_nothing(pair: Deployed) -> None:
-    """As `make faults` does it, beside the standby's executors."""
+    """Beside the standby's executors."""
     await_standby(pair)
-    settings, (fault,) = load(env_file=pair.env), choose("executor-kill")
-    with Probe(settings) as probe:
-        run = Run(ComposeStack(pair.open(), settings, probe, print), 2.0)
-        run.steady()
-        outcome = run.put_in(fault, settings.mode)
-    assert outcome.error == ""
-    assert outcome.audit.ok, outcome
-    assert outcome.standby
-    assert outcome.recovery_s is not None
+    disturb(pair, "executor-kill")
 
 
 def test_a_switch_is_a_handover_and_the_former_one_waits_in_the_new_mode(pair: Deployed) -> None:
@@ -138,7 +132,7 @@ def test_a_switch_is_a_handover_and_the_former_one_waits_in_the_new_mode(pair: D
     refused = pair.call("rollout", "--mode", "micro-batch", FRAUD_FEATURES_UNSUPPORTED="refuse")
     assert refused.returncode == 2, refused.stdout
     assert "can't compute the features of the rules" in refused.stdout
-    interrupt(pair, "switch")
+    disturb(pair, "switch", "micro-batch")
     assert (active(pair), await_standby(pair)) == (following, former)
     both = [state for state in pair.open().states() if state.service in _BOTH]
     assert all("FRAUD_MODE=micro-batch" in state.container.attrs["Config"]["Env"] for state in both)

@@ -17,15 +17,20 @@ Sections = dict[str, dict[str, tuple[str, str]]]
 
 #: A verb that was renamed or taken out -> what is said of it. A verb of a group is "GROUP VERB".
 FORMER = {
+    "backlog": "is now `fraud-filter lab trial outage`",
     "bench": "is now `fraud-filter lab bench`",
     "bench-compare": "is gone: `fraud-filter lab bench --contenders A,B` measures both in one run",
     "capacity": "is now `fraud-filter lab capacity`",
     "experiment": "is now `fraud-filter lab bench --contenders MODE,MODE:SETTING=VALUE`",
+    "faults": "is now `fraud-filter lab trial all --stack`",
     "report": "is gone: Grafana's dashboards show the same, and Prometheus' own page, at the addresses that "
     "`fraud-filter status` prints",
     "rules deploy": "is now `fraud-filter handover --rules FILE`",
+    "soak": "is now `fraud-filter lab trial random --stack`",
     "stack": "is now `fraud-filter lab broker`",
     "switch": "is now `fraud-filter rollout --mode MODE`",
+    "takeover": "is now `fraud-filter lab trial kill`",
+    "transitions": "is now `fraud-filter lab trial stop,kill --ways all`",
 }
 
 

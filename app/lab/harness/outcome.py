@@ -17,7 +17,7 @@ from fraud_filter.pages.numbers import format_number
 class Audited:
     """An audit's counts of lost payments, and of duplicated and unexpected records; None is not audited, never zero.
 
-    Payments that could not be judged are among the unexpected.
+    Payments that could not be judged, and those with other features than are right, are among the unexpected.
     """
 
     lost: int | None = None
@@ -28,7 +28,8 @@ class Audited:
     def of(cls, found: AuditResult, before: AuditResult | None = None) -> Audited:
         """The counts of an audit; with `before`, what has come since that earlier one."""
         now, then = (
-            (one.lost, one.duplicated, one.unexpected + one.unjudged) if one else (0, 0, 0) for one in (found, before)
+            (one.lost, one.duplicated, one.unexpected + one.unjudged + _differing(one)) if one else (0, 0, 0)
+            for one in (found, before)
         )
         return cls(*map(sub, now, then))
 
@@ -49,6 +50,10 @@ class Audited:
 
 
 NOT_AUDITED = Audited()
+
+
+def _differing(found: AuditResult) -> int:
+    return found.features.differing if found.features else 0
 
 
 def must_be_zero(count: int | None) -> Text:

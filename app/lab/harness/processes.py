@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
+import psutil
+
 from fraud_filter.errors import FraudFilterError
 
 #: How long the processes that a child has started may live on after it, in seconds.
@@ -157,6 +159,32 @@ class Child:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def family_of(child: Child) -> list[psutil.Process]:
+    """The program's process and those that it has started, Spark's Java with its own session among them."""
+    own = psutil.Process(child.pid)
+    return [own, *own.children(recursive=True)]
+
+
+def signal_each(family: Sequence[psutil.Process], number: int) -> None:
+    """Signals all of them that are still there."""
+    for process in family:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
+
+
+def kill_family(child: Child) -> float:
+    """Kills a running program with all its processes at one moment: none of them sees the others go.
+
+    Returns:
+        when all of it had stopped, in seconds since 1970.
+    """
+    family = family_of(child)
+    signal_each(family, signal.SIGSTOP)
+    at = time.time()
+    signal_each(family, signal.SIGKILL)
+    return at
 
 
 def _die_with_us() -> list[str]:

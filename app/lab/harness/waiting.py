@@ -34,7 +34,7 @@ def wait_until(condition: Callable[[], bool], timeout_s: float, otherwise: str, 
     def look() -> bool:
         if condition():
             return True
-        _raise_if_dead(programs)
+        raise_if_dead(programs)
         return False
 
     looking = Retrying(retry=retry_if_result(not_), wait=wait_fixed(_TICK_S), stop=stop_after_delay(timeout_s))
@@ -53,9 +53,14 @@ def let_pass(seconds: float, programs: Sequence[Child]) -> None:
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         time.sleep(min(left, _TICK_S))
-        _raise_if_dead(programs)
+        raise_if_dead(programs)
 
 
-def _raise_if_dead(programs: Sequence[Child]) -> None:
+def raise_if_dead(programs: Sequence[Child]) -> None:
+    """Does nothing while all of them run.
+
+    Raises:
+        FraudFilterError: one has ended; its last lines are in the message.
+    """
     for program in programs:
         program.raise_if_dead()

@@ -113,7 +113,7 @@ def test_a_wing_can_be_imported_without_the_packages_of_the_others(extra: str, t
         (["down"], "docker", "stack"),
         (["demo"], "matplotlib", "lab"),
         (["lab", "bench"], "duckdb", "lab"),
-        (["faults"], "docker", "lab"),
+        (["lab", "trial"], "docker", "lab"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,
 )

@@ -25,8 +25,8 @@ from fraud_filter.home import HOME
 from lab.bench.contenders import parse_contenders
 from lab.bench.names import parse_modes
 from lab.bench.plan import parse_rates
-from lab.faults.catalogue import choose
-from lab.transitions.route import parse_changes
+from lab.trials.catalogue import choose
+from lab.trials.plan import parse_ways
 from making import make
 
 CALLS = [call for page in PAGES for call in find_calls(page)]
@@ -35,8 +35,8 @@ READERS: dict[tuple[str, str], Callable[[str], object]] = {
     ("", "contenders"): lambda text: parse_contenders((text,)),
     ("", "modes"): parse_modes,
     ("", "rates"): parse_rates,
-    ("faults", "only"): choose,
-    ("transitions", "only"): parse_changes,
+    ("trial", "disturbances"): choose,
+    ("trial", "ways"): parse_ways,
 }
 #: Programs of the shell and of others, whose arguments are theirs.
 OTHERS = {
@@ -161,7 +161,8 @@ def test_each_command_of_the_documents_can_be_called(call: Call) -> None:
         "fraud-filter checkpoint look PATH",
         "fraud-filter lab bench --contenders continuous:linger=5",
         "fraud-filter lab bench --contenders flnk",
-        "fraud-filter transitions --only real-time",
+        "fraud-filter lab trial --ways real-time",
+        "fraud-filter lab trial break",
         "FRAUD_MOD=continuous",
         "FRAUD_LINGER_MS=none",
         "make dmeo",

@@ -1,1 +1,0 @@
-"""Every change of the execution mode on one checkpoint, under load, with an audit after each."""

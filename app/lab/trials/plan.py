@@ -1,0 +1,125 @@
+"""What is tried: a disturbance of a filter in a mode, with or without a standby. And in which order trials are run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations, product
+from typing import Literal, cast, get_args
+
+from fraud_filter.config import ModeName
+from fraud_filter.errors import UsageError
+
+StageName = Literal["embedded", "stack"]
+Way = tuple[ModeName, ModeName]
+
+#: Disturbances that are changes by a filter that is warm by then: it asks the active one to end.
+WARM = ("handover", "rules", "switch")
+#: Those after which the filter may go on in another mode.
+CHANGING = ("stop", "kill", "switch")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One disturbance of a filter that runs in `mode`.
+
+    `to`: the mode after it, the same one but for a change of mode. `standby`: a filter waits; of a change in `WARM`
+    the next filter itself. `cards`: so many have paid before. `in_turn`: of a change in `WARM` the former filter waits,
+    and makes the next change. `records`: that come in during an outage. `minutes` and `seed`: of disturbances at
+    random.
+    """
+
+    disturbance: str
+    mode: ModeName
+    to: ModeName
+    standby: bool = False
+    stage: StageName = "embedded"
+    cards: int = 0
+    in_turn: bool = False
+    records: int = 0
+    minutes: float = 0
+    seed: int = 0
+
+    @property
+    def warm(self) -> bool:
+        """Whether it is a change by a filter that is warm by then."""
+        return self.disturbance in WARM
+
+    def __str__(self) -> str:
+        ways = f"{self.mode} to {self.to}" if self.to != self.mode else self.mode
+        state = f" and the state of {self.cards:,} cards" if self.cards else ""
+        side = "in turn" if self.in_turn else f"{'with a' if self.standby else 'without'} standby"
+        return f"{self.disturbance} of {ways}, {side}{state}{' on the stack' if self.stage == 'stack' else ''}"
+
+
+def plan(names: Sequence[str], ways: Sequence[Way], standbys: Sequence[bool], tries: int, common: Trial) -> list[Trial]:
+    """All trials: for each standby and way each disturbance, `tries` times, so that kinds take turns.
+
+    Args:
+        names: the disturbances.
+        ways: the modes before and after; a switch without another mode goes to one and back.
+        common: what all trials share.
+
+    Raises:
+        UsageError: a disturbance leaves the mode as it is, and another one is to follow.
+    """
+    trials: list[Trial] = []
+    for standby, (mode, to) in product(standbys, ways):
+        # What changes in turn keeps to one kind: the former filter differs in that alone.
+        kinds = product(names, range(tries)) if common.in_turn else ((b, a) for a, b in product(range(tries), names))
+        for name, number in kinds:
+            if mode != to and name not in CHANGING:
+                raise UsageError(
+                    f"argument --ways: {name!r} changes no mode: choose from {', '.join(CHANGING)}, or give --modes"
+                )
+            is_warm = name in WARM
+            if standby != standbys[0] and (is_warm or mode != to):
+                continue  # the next filter is the standby; a standby is in the mode that ends
+            with_standby = is_warm or (standby and mode == to)
+            trial = replace(
+                common, disturbance=name, mode=mode, to=to, standby=with_standby, in_turn=common.in_turn and is_warm
+            )
+            trials.append(_to_and_fro(trial, number) if name == "switch" and mode == to else trial)
+    return trials
+
+
+def _to_and_fro(trial: Trial, number: int) -> Trial:
+    other: ModeName = "real-time" if trial.mode == "micro-batch" else "micro-batch"
+    before, after = (trial.mode, other) if number % 2 == 0 else (other, trial.mode)
+    return replace(trial, mode=before, to=after)
+
+
+def parse_ways(text: str) -> list[Way]:
+    """The changes of mode in a list such as "continuous:micro-batch,micro-batch:real-time"; "all" are twelve.
+
+    They are in an order in which one goes on where the one before ended, as far as that can be.
+
+    Raises:
+        UsageError: one of them is none.
+    """
+    modes = get_args(ModeName)
+    if text == "all":
+        return order_ways(list(permutations(modes, 2)))
+    ways: list[Way] = []
+    for word in text.split(","):
+        old, _, new = word.strip().partition(":")
+        if old not in modes or new not in modes or old == new:
+            raise UsageError(
+                f"argument --ways: {word!r} is not accepted: give all, or changes as FROM:TO, separated by commas, of "
+                f"two of {', '.join(modes)}"
+            )
+        ways.append((cast(ModeName, old), cast(ModeName, new)))
+    return order_ways(list(dict.fromkeys(ways)))
+
+
+def order_ways(ways: Sequence[Way]) -> list[Way]:
+    """The same, as few starts of a mode as can be: all twelve become one round trip."""
+    left = list(ways)
+    ordered: list[Way] = []
+    while left:
+        here = ordered[-1][1] if ordered else left[0][0]
+        onward = [way for way in left if way[0] == here] or left
+        # To where the most changes are left, so that the way does not end early.
+        ordered.append(max(onward, key=lambda way: sum(other[0] == way[1] for other in left)))
+        left.remove(ordered[-1])
+    return ordered

@@ -1,0 +1,147 @@
+"""Which trials are run, in which order, and what the verb refuses."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from fraud_filter.cli.main import cli
+from fraud_filter.compose import env_file
+from fraud_filter.compose.stack import FILTER
+from fraud_filter.errors import UsageError
+from fraud_filter.home import HOME
+from lab.harness.compose_stack import BROKER, KEEPER, MASTER, OVERLAY, WORKER
+from lab.trials.catalogue import DISTURBANCES, choose, on_stage
+from lab.trials.plan import Trial, order_ways, parse_ways, plan
+
+COMMON = Trial("", "micro-batch", "micro-batch")
+BASE = yaml.safe_load(env_file.COMPOSE_FILE.read_text())["services"]
+OWN = yaml.safe_load(OVERLAY.read_text())
+
+
+def planned(
+    names: list[str], *, tries: int = 1, standbys: tuple[bool, ...] = (True, False), **common: Any
+) -> list[str]:
+    trials = plan(names, [("real-time", "real-time")], standbys, tries, replace(COMMON, **common))
+    return [str(trial) for trial in trials]
+
+
+def test_all_twelve_ways_are_one_round_trip() -> None:
+    ordered = parse_ways("all")
+    assert len(set(ordered)) == len(ordered) == 12
+    assert all(one[1] == other[0] for one, other in pairwise(ordered))
+
+
+def test_some_ways_keep_to_what_was_asked_for() -> None:
+    asked = parse_ways("continuous:real-time, continuous:micro-batch,micro-batch:continuous")
+    assert order_ways(asked) == asked == [
+        ("continuous", "micro-batch"), ("micro-batch", "continuous"), ("continuous", "real-time"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["continuous", "continuous:continuous", "continuous:slow", ":", ""])
+def test_what_is_no_way_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="argument --ways"):
+        parse_ways(text)
+
+
+def test_kinds_take_turns_with_a_standby_and_then_without() -> None:
+    assert planned(["kill", "hang"], tries=2) == [
+        *["kill of real-time, with a standby", "hang of real-time, with a standby"] * 2,
+        *["kill of real-time, without standby", "hang of real-time, without standby"] * 2,
+    ]
+
+
+def test_the_next_filter_is_the_standby_of_a_warm_change() -> None:
+    assert planned(["rules"], standbys=(False, True)) == ["rules of real-time, with a standby"]
+
+
+def test_changes_in_turn_keep_to_one_kind() -> None:
+    assert planned(["handover", "rules"], tries=2, in_turn=True) == [
+        *["handover of real-time, in turn"] * 2,
+        *["rules of real-time, in turn"] * 2,
+    ]
+
+
+def test_a_switch_without_a_way_goes_to_and_fro() -> None:
+    assert planned(["switch"], tries=3) == [
+        "switch of real-time to micro-batch, with a standby",
+        "switch of micro-batch to real-time, with a standby",
+        "switch of real-time to micro-batch, with a standby",
+    ]
+
+
+def test_a_mode_is_left_by_a_kill_without_a_standby_which_would_be_in_that_mode() -> None:
+    (trial,) = plan(["kill"], [("continuous", "real-time")], [True, False], 1, COMMON)
+    assert str(trial) == "kill of continuous to real-time, without standby"
+
+
+def test_every_disturbance_has_a_stage_and_a_name_that_an_argument_can_take() -> None:
+    assert all(one.embedded or one.stack for one in DISTURBANCES.values())
+    assert all(re.fullmatch(r"[a-z-]+", name) for name in DISTURBANCES)
+
+
+def test_those_are_chosen_that_work_on_the_stage_in_the_catalogues_order() -> None:
+    assert choose("hang, kill", "embedded") == ["kill", "hang"]
+    assert choose("all", "embedded") == ["kill", "java-kill", "hang", "freeze", "stop", "rules", "outage"]
+    assert {"broker-kill", "retention"} <= set(choose("all", "stack"))
+    assert choose("random", "stack") == ["random"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("broker-kill", "'broker-kill' is not accepted without --stack"),
+        ("kill,", "'' is not accepted"),
+        ("kill;hang", "'kill;hang' is not accepted"),
+        ("freeze --stack", "'freeze' is not accepted with --stack: choose from kill, "),
+        ("random,kill --stack", "'random' stands alone"),
+        ("kill --stack --cards 5", "--cards goes with the embedded stage alone"),
+        ("kill --modes continuous --ways all", "leave --modes away"),
+        ("rules --ways all", "'rules' changes no mode"),
+        ("disk-full --stack --standby with", "none of these is tried with a standby"),
+        (f"stop --ways all --rules {HOME}/app/rules-velocity.yml", "has features, whose state only real-time mode has"),
+    ],
+)
+def test_what_cannot_be_tried_is_refused_before_anything_runs(tmp_path: Path, text: str, words: str) -> None:
+    argv = ["lab", "trial", *text.split(), "--output", str(tmp_path / "trials.json")]
+    done = CliRunner().invoke(cli, argv, standalone_mode=False)
+    assert isinstance(done.exception, UsageError), done.exception
+    assert words in str(done.exception)
+
+
+@pytest.mark.parametrize("verb", ["takeover", "transitions", "faults", "soak", "backlog"])
+def test_a_former_verb_names_the_present_one(verb: str) -> None:
+    done = CliRunner().invoke(cli, [verb, "--help"], standalone_mode=False)
+    assert isinstance(done.exception, UsageError)
+    (present,) = re.findall(r"is now `fraud-filter (lab trial .*)`", str(done.exception))
+    names, stack = present.split()[2], "stack" if "--stack" in present else "embedded"
+    assert choose(names, stack)  # type: ignore[arg-type]
+
+
+def test_what_a_filter_finds_at_its_start_is_tried_on_the_stack_without_a_standby() -> None:
+    trial = replace(COMMON, disturbance="offsets-corrupt", stage="stack")
+    assert on_stage(trial)
+    assert not on_stage(replace(trial, standby=True))
+
+
+def test_the_overlay_changes_services_of_the_stack_and_adds_one_as_locked_down_as_the_rest() -> None:
+    assert set(OWN["services"]) - set(BASE) == {KEEPER}
+    assert {BROKER, FILTER, MASTER, WORKER} <= set(BASE)
+    added = OWN["services"][KEEPER]
+    assert (added["cap_drop"], added["read_only"], added["init"]) == (["ALL"], True, True)
+    assert added["security_opt"] == BASE[FILTER]["security_opt"]
+
+
+def test_a_worker_without_kafka_s_network_reaches_all_but_the_broker() -> None:
+    networks = {name: set(service.get("networks", ())) for name, service in BASE.items()}
+    assert networks[WORKER] & networks[BROKER] == {"kafka"}
+    for other in (MASTER, FILTER):
+        assert (networks[WORKER] - {"kafka"}) & networks[other]
