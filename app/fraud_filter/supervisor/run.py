@@ -49,10 +49,8 @@ _AFTER_HANDOVER_S = 3.0
 _LOOKS_OF_STANDBY = 4
 #: Spark's own end after the query's; nothing is at stake any more.
 _END_S = 8.0
-#: What the metric says in a state. Of the others a standby, the monitor or the query's end tells more.
-_REPORTED: dict[State, ReportedState] = {
-    "launching": "starting", "checking": "starting", "starting": "starting", "backing-off": "backing-off",
-}  # fmt: skip
+#: What the metric says from a state on. The monitor, a standby and the query's end report the others.
+_REPORTED: dict[State, ReportedState] = {"launching": "starting", "checking": "starting", "backing-off": "backing-off"}
 
 
 def run(
@@ -145,6 +143,7 @@ class FilterRun:
                 state = self._move(state)
             end_s = _END_S
         finally:
+            self.monitor.set_state("stopping")
             self._end_java(end_s)
 
     def _move(self, state: State) -> State:
