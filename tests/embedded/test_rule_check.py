@@ -1,4 +1,4 @@
-"""Spark's own part in the check of rules, and the inventory of its functions in docs/rules.md."""
+"""Spark's own part in the check of rules, and the inventory of its functions: words of docs/rules.md, or refused."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from fraud_filter.text.tables import markdown, write_between
 
 SCHEMA = load_schema(HOME / "app/payment.ddl")
 DOCS = HOME / "docs/rules.md"
+#: Functions of Spark that are refused, with what to use, as `rules check` says it.
+REFUSALS = HOME / "tests/data/refused_functions.md"
 #: Functions of Spark that are refused without a reason of their own.
 OTHERS = HOME / "tests/data/other_functions.txt"
 #: Operators, by why they are taken; functions are in the list itself.
@@ -51,7 +53,7 @@ def test_a_rule_that_spark_refuses_is_named(spark: Any) -> None:
             check_rules(spark, rules, SCHEMA)
 
 
-def test_the_documentation_has_a_verdict_on_every_function_of_spark(spark: Any) -> None:
+def test_there_is_a_verdict_on_every_function_of_spark(spark: Any) -> None:
     """WRITE_DOCS=1 writes it."""
     listed = spark._jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry.functionSet().iterator()
     known = set()
@@ -70,18 +72,16 @@ def test_the_documentation_has_a_verdict_on_every_function_of_spark(spark: Any) 
     for name, why in REFUSED.items():
         refused.setdefault(why, []).append(name)
     others += refused.pop(OTHERWISE, [])
-    tables = {
-        "words": markdown(("it …", "words"), ((why, _code(names)) for why, names in taken.items())),
-        "refused": markdown(
-            ("refused", "because, and what to use"), ((_code(sorted(refused[why])), why) for why in sorted(refused))
-        ),
-    }
-    for name, table in tables.items():
-        if os.environ.get("WRITE_DOCS") == "1":
-            write_between(DOCS, name, table)
-        assert table in DOCS.read_text()
+    words_table = markdown(("it …", "words"), ((why, _code(names)) for why, names in taken.items()))
+    refused_table = markdown(
+        ("refused", "because, and what to use"), ((_code(sorted(refused[why])), why) for why in sorted(refused))
+    )
     if os.environ.get("WRITE_DOCS") == "1":
+        write_between(DOCS, "words", words_table)
+        REFUSALS.write_text(refused_table + "\n")
         OTHERS.write_text("".join(f"{name}\n" for name in sorted(others)))
+    assert words_table in DOCS.read_text()
+    assert REFUSALS.read_text() == refused_table + "\n"
     assert OTHERS.read_text().split() == sorted(others)
 
 
