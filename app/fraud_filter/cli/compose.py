@@ -143,9 +143,8 @@ def down(env: Path, volumes: bool) -> None:
 def status(env: Path, as_json: bool) -> int:
     """Show services, mode, rates, latency of the last minute, lag and addresses; exit code 0 when all is healthy."""
     from fraud_filter.compose.addresses import addresses, find_prometheus
-    from fraud_filter.compose.readings import TIMEOUT_S, read
-    from fraud_filter.compose.screen import as_dict, screen
     from fraud_filter.compose.stack import Stack
+    from fraud_filter.compose.status import TIMEOUT_S, as_dict, read, screen
     from fraud_filter.text.console import PrintableConsole
 
     stack = Stack.open(env.resolve())

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from fraud_filter.compose.prometheus import Prometheus
-from fraud_filter.compose.readings import Readings, read
-from fraud_filter.compose.screen import as_dict, figure_rows
+from fraud_filter.compose.status import Readings, as_dict, figure_rows, read
 
 
 class _Answers(http.server.BaseHTTPRequestHandler):
