@@ -17,13 +17,13 @@ from matplotlib.figure import Figure
 
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.modes import OBJECTIVE_MS
-from fraud_filter.pages.numbers import format_number, label_fact
 from lab.bench import plots
 from lab.bench.look import RC, looks, svg
 from lab.bench.plan import Load
 from lab.bench.result import MOST_STOLEN, StartResult
 from lab.bench.summary import P99_LIMIT_MS, find_limits, names_of, ratios, summarise_rounds, summarise_starts
 from lab.bench.table import FAMILY_WORDS, rounded
+from lab.harness.numbers import format_number, label_fact
 from lab.harness.outcome import to_plain
 
 

@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 from fraud_filter.audit.result import plain
 from fraud_filter.audit.run import audit
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.kafka.consumer import InputTopic, open_input
 from fraud_filter.kafka.topics import create_topics
 from lab.bench.contenders import Contender
 from lab.bench.evaluate import evaluate
@@ -19,7 +18,7 @@ from lab.bench.launch import Enter, Launch, Phase, Watch, unwatched
 from lab.bench.plan import DRIFT, Load
 from lab.bench.readback import Readback, RejectedTail, follow_rejected
 from lab.bench.result import RateResult, StartResult
-from lab.harness.drain import drain
+from lab.harness.drain import InputTopic, drain, open_input
 from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.outcome import Audited
 from lab.harness.processes import Child

@@ -7,13 +7,12 @@ from typing import Any
 
 import click
 
-from fraud_filter.cli.files import docs_option
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
 from lab.bench.names import KNOBS
 from lab.cli.console import open_console, tell_end
-from lab.cli.load_options import load_options
+from lab.cli.options import docs_option, load_options
 
 
 @click.command()
@@ -52,13 +51,13 @@ def command(
     Needs Java 17 or 21 and no Docker; nothing is left running. Exit code 1: an audit found lost or unexpected
     payments, or a contender failed.
     """
-    from fraud_filter.text.outputs import check_directory
     from fraud_filter.text.tables import write_between
     from lab.bench.contenders import available, parse_contenders
     from lab.bench.plan import Load, parse_rates
     from lab.bench.report import report_data, write_report
     from lab.bench.run import run_bench
     from lab.bench.table import markdown_results, ratio_lines, result_table
+    from lab.harness.outputs import check_directory
 
     under = Load(rates=parse_rates(rates), **load)
     chosen = available(parse_contenders(contenders), min(under.rates), under.partitions)

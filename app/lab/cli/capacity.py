@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
-from fraud_filter.cli.files import docs_option
 from fraud_filter.cli.options import rate_option
 from fraud_filter.errors import EXIT_OK
 from lab.cli.console import open_console
-from lab.cli.load_options import SOME
+from lab.cli.options import SOME, docs_option
 
 _COUNT = click.IntRange(1)
 _COLUMNS = (

@@ -12,7 +12,7 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 from lab.bench.names import KNOBS
 from lab.cli.console import open_console, tell_end
-from lab.cli.load_options import PARTITIONS, SEED, SHARE, SOME, Number
+from lab.cli.options import PARTITIONS, SEED, SHARE, SOME, Number
 
 
 @click.command()
@@ -52,11 +52,11 @@ def command(settings: Settings, modes: str, rate: float, output: Path, png: Path
     payments, or a mode failed. Without rules of your own it takes those with velocity (app/rules-velocity.yml):
     real-time mode runs all of them, the others those that need no features.
     """
-    from fraud_filter.text.outputs import check_directory
     from lab.bench.names import parse_modes
     from lab.bench.report import report_data, write_report
     from lab.bench.table import DEMO, detection_table, result_table
     from lab.demo.run import demo_load, run_demo
+    from lab.harness.outputs import check_directory
 
     chosen, under = parse_modes(modes), demo_load(rate, **load)
     check_directory("--output", output)

@@ -23,8 +23,6 @@ from rich.text import Text
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.kafka.consumer import InputTopic, open_input, records_between
-from fraud_filter.pages.numbers import format_number
 from fraud_filter.probe.probe import Probe
 from lab.bench.launch import Enter, Phase
 from lab.bench.look import COLOURS
@@ -32,6 +30,8 @@ from lab.bench.percentiles import grouped_percentile
 from lab.bench.plan import Load
 from lab.bench.result import StartResult
 from lab.bench.table import rounded
+from lab.harness.drain import InputTopic, open_input, records_between
+from lab.harness.numbers import format_number
 from lab.harness.periodic import Periodic
 
 State = Phase | Literal["waiting", "done", "failed"]

@@ -1,12 +1,73 @@
-"""Waiting until a filter has read all that the input topic holds."""
+"""The input topic's offsets, and waiting until a filter has read all that it holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
-from fraud_filter.kafka.consumer import InputTopic
+from confluent_kafka import Consumer, KafkaException, Producer
+
+from fraud_filter.config import Settings
+from fraud_filter.errors import FraudFilterError
+from fraud_filter.kafka.client import librdkafka_config
+from fraud_filter.kafka.consumer import find_bounds, find_partitions, open_consumer
+from fraud_filter.kafka.refusals import describe_error
 from lab.harness.processes import Child
 from lab.harness.waiting import wait_until
+
+#: No payment, hence rejected: its place on the rejected topic says that all before it were read.
+_END_MARK = b"end of a measured run"
+
+
+class InputTopic:
+    """Offsets of the input topic, by partition; `open_input` gives one."""
+
+    def __init__(self, settings: Settings, consumer: Consumer) -> None:
+        self._settings = settings
+        self._consumer = consumer
+        self._topic = settings.input_topic
+        self._partitions = find_partitions(consumer, settings, ["input_topic"])[self._topic]
+
+    def end_offsets(self) -> dict[int, int]:
+        """The offset that each partition's next record will get.
+
+        Raises:
+            FraudFilterError: the broker does not answer.
+        """
+        bounds = find_bounds(self._consumer, self._settings, self._topic, self._partitions)
+        return {partition: end for partition, (_, end) in bounds.items()}
+
+    def mark_end(self) -> None:
+        """Appends a record to each partition that the filter must reject: the sign that it has read so far.
+
+        Raises:
+            FraudFilterError: the broker does not take it.
+        """
+        producer, timeout_s = Producer(librdkafka_config(self._settings)), self._settings.kafka_timeout_s
+        try:
+            for partition in self._partitions:
+                producer.produce(self._topic, value=_END_MARK, partition=partition)
+            left = producer.flush(timeout_s)
+        except KafkaException as error:
+            raise FraudFilterError(f"topic {self._topic!r} can't be written to: {describe_error(error)}") from None
+        if left:
+            raise FraudFilterError(f"topic {self._topic!r} took no record within {timeout_s:g} s")
+
+
+@contextmanager
+def open_input(settings: Settings) -> Iterator[InputTopic]:
+    """The input topic of the settings.
+
+    Raises:
+        UsageError: no broker answers within `kafka_timeout_s` seconds, or there is no such topic.
+    """
+    with open_consumer(settings) as consumer:
+        yield InputTopic(settings, consumer)
+
+
+def records_between(start: Mapping[int, int], end: Mapping[int, int]) -> int:
+    """How many records lie from the offsets `start` to before the offsets `end`, over all partitions."""
+    return sum(max(0, offset - start.get(partition, 0)) for partition, offset in end.items())
 
 
 def drain(

@@ -11,10 +11,10 @@ from typing import Any
 from rich.console import Console
 
 from fraud_filter.config import Settings
-from fraud_filter.kafka.consumer import InputTopic
 from fraud_filter.kafka.topics import create_topics
 from fraud_filter.probe.probe import Probe
 from lab.harness.broker import Broker
+from lab.harness.drain import InputTopic
 from lab.harness.machine import describe_versions, java_version, kafka_version
 from lab.harness.processes import Child
 from lab.harness.supplies import get_supplies

@@ -11,7 +11,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from fraud_filter.text.outputs import write_items
+from lab.harness.outputs import write_items
 from fraud_filter.text.tables import markdown, shown
 from lab.harness.outcome import NOT_AUDITED, Audited
 from lab.trials.plan import Trial

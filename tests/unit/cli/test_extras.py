@@ -35,7 +35,6 @@ ROOMS = {
     ),
     "generate": ("generator", "train"),
     "audit": ("audit", "oracle"),
-    "lab": ("pages",),
     "stack": ("compose",),
 }
 ALL = {module for modules in EXTRAS.values() for module in modules}

@@ -14,11 +14,11 @@ from rich.console import Console
 
 from bench_sample import CHANGED, MEDIANS, ROUNDS, sample_rate, sample_report, sample_starts
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.pages.numbers import NOT_MEASURED
 from lab.bench.plan import Load
 from lab.bench.report import render_html, report_data, write_report
 from lab.bench.result import RateResult, StartResult
 from lab.bench.table import BENCH, DEMO, describe_start, detection_table, markdown_results, result_table
+from lab.harness.numbers import NOT_MEASURED
 from lab.harness.outcome import Audited
 
 FAILED = StartResult("floor", 1, error="the floor ended with exit code 1\n  <script>alert(1)</script>")

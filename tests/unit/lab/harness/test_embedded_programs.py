@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fraud_filter import config
-from fraud_filter.kafka.consumer import records_between
+from lab.harness.drain import records_between
 from lab.harness.embedded_stack import on_this_machine, task_slots
 from lab.harness.programs import environment
 
