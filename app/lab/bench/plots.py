@@ -29,6 +29,8 @@ Points = tuple[Sequence[float], Sequence[float]]
 
 #: Points of a percentile curve.
 _POINTS = 200
+#: Characters of a name.
+_LONGEST = 24
 _PERCENTILES = (0, 50, 90, 99, 99.9, 99.99)
 
 
@@ -84,7 +86,7 @@ def cost(results: Results, looks: Looks) -> Figure | None:
     for number, (name, mine) in enumerate(groups.items()):
         places = [rates.index(one["rate"]) + (number - (len(groups) - 1) / 2) * width for one in mine]
         values = [one["cpu_s_per_1000"] for one in mine]
-        bars = axes.bar(places, values, width * 0.92, color=looks[name].colour, label=name)
+        bars = axes.bar(places, values, width * 0.92, color=looks[name].colour, label=_short(name))
         axes.bar_label(bars, [rounded(value) for value in values], fontsize=8, padding=2, rotation=90)
     axes.set_yscale("log")
     axes.margins(y=0.18)
@@ -98,6 +100,11 @@ def cost(results: Results, looks: Looks) -> Figure | None:
     axes.set_axisbelow(True)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     return figure
+
+
+def _short(name: str) -> str:
+    """The name as a plot has room for it; the table has all of it, beside its colour."""
+    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
 
 
 def _rounds(starts: Sequence[StartResult], name: str, rate: float) -> list[Mapping[int, int]]:
@@ -130,7 +137,7 @@ def _by_contender(results: Results) -> dict[str, list[Mapping[str, Any]]]:
 
 def _line(axes: Axes, name: str, points: Sequence[tuple[float, float, bool]], line: str, look: Look) -> None:
     colour = look.colour
-    label = name if line == "-" else None
+    label = _short(name) if line == "-" else None
     axes.plot([x for x, _, _ in points], [y for _, y, _ in points], line, color=colour, linewidth=2, label=label)
     for x, y, keeps_up in points:
         axes.plot(x, y, look.marker, color=colour, markersize=6, markerfacecolor=colour if keeps_up else "white")
@@ -209,7 +216,7 @@ def _label_curves(axes: Axes, curves: Sequence[_Curve], looks: Looks) -> None:
     for curve, height in zip(ordered, heights, strict=True):
         place = (1.02, (height - low) / (high - low))
         for text, style in (
-            (f"{curve.name}\n", {"color": looks[curve.name].colour, "fontweight": "bold"}),
+            (f"{_short(curve.name)}\n", {"color": looks[curve.name].colour, "fontweight": "bold"}),
             (f"\n{curve.text}", {"fontsize": 9.5}),
         ):
             axes.text(*place, text, transform=axes.transAxes, va="center", **style)
@@ -252,4 +259,4 @@ def _draw(axes: Axes, name: str, points: Sequence[tuple[int, float, float]], loo
     axes.fill_between(x, medians, slowest, color=colour, alpha=0.22, linewidth=0)
     axes.plot(x, medians, color=colour, linewidth=1.8, marker=marker, markersize=3.5, clip_on=False)
     axes.axhline(OBJECTIVE_MS, color=OBJECTIVE_INK, linewidth=1, linestyle=(0, (4, 3)))
-    axes.set_title(name, loc="left", color=colour, fontweight="bold", fontsize=11)
+    axes.set_title(_short(name), loc="left", color=colour, fontweight="bold", fontsize=11)
