@@ -13,9 +13,8 @@ from fraud_filter.audit.run import audit
 from fraud_filter.checkpoint.files import CheckpointFiles, open_checkpoint
 from fraud_filter.config import Settings, duration_s
 from fraud_filter.kafka.admin import find_input, open_admin
-from lab.harness.drain import open_input
 from fraud_filter.probe.probe import Probe
-from lab.harness.drain import drain
+from lab.harness.drain import drain, open_input
 from lab.harness.embedded_stack import Say, Scene, embedded_stack
 from lab.harness.outcome import Audited
 from lab.harness.processes import Child, stop_signals
