@@ -18,7 +18,6 @@ Spark reads none of them.
 from __future__ import annotations
 
 import json
-import logging
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -42,8 +41,9 @@ from fraud_filter.checkpoint.plan import (
 )
 from fraud_filter.config import ModeName, Settings, refused
 from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.text.logs import get_logger
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 #: How far a repair is.
 STATE = "fraud-filter-repair.json"
 
@@ -239,7 +239,7 @@ def prepare_checkpoint(files: CheckpointFiles, settings: Settings) -> None:
     for log in (OFFSETS, COMMITS):
         stray = files.drop_stray_checksums(log)
         if stray:
-            _log.warning("event=checksums_dropped log=%s files=%s", log, ",".join(stray))
+            _log.warning("checksums_dropped", log=log, files=",".join(stray))
     try:
         done = repair(files, settings.mode)
     except UnrepairableError as error:
@@ -284,13 +284,17 @@ def change_state(files: CheckpointFiles, settings: Settings, wanted: KeptState |
     except UnrepairableError as error:
         reason = f"can't be started from in {settings.mode} mode: {error}"
         raise refused("checkpoint", settings.checkpoint, reason) from None
-    _log.warning("event=%s mode=%s", "state_begins_empty" if wanted else "state_dropped", settings.mode)
+    _log.warning("state_begins_empty" if wanted else "state_dropped", mode=settings.mode)
     _tell(done, settings)
 
 
 def _tell(done: Repair, settings: Settings) -> None:
     if done.plan.steps or done.kept_aside:
         _log.warning(
-            'event=checkpoint_repaired mode=%s query=%s steps=%d kept_aside=%s reason="%s"',
-            settings.mode, settings.query_name, len(done.plan.steps), done.kept_aside, "; ".join(done.plan.reasons),
-        )  # fmt: skip
+            "checkpoint_repaired",
+            mode=settings.mode,
+            query=settings.query_name,
+            steps=len(done.plan.steps),
+            kept_aside=done.kept_aside,
+            reason="; ".join(done.plan.reasons),
+        )

@@ -15,7 +15,8 @@ import click
 import fraud_filter
 from fraud_filter.cli.verbs import LazyGroup, Sections
 from fraud_filter.errors import EXIT_USAGE, FraudFilterError
-from fraud_filter.text.terminal import PrintableFormatter, printable_lines
+from fraud_filter.text.logs import formatter
+from fraud_filter.text.terminal import printable_lines
 
 GROUPS: Sections = {
     "Run": {
@@ -75,7 +76,7 @@ def main() -> None:
     """Runs the program and exits with the verb's code."""
     sys.excepthook = _show_defect
     if logging.lastResort:  # what verbs without logs of their own warn of
-        logging.lastResort.setFormatter(PrintableFormatter())
+        logging.lastResort.setFormatter(formatter("text", "%(message)s"))
     try:
         code = cli.main(prog_name="fraud-filter", standalone_mode=False)
     except FraudFilterError as error:

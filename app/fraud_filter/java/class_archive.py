@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import logging
 import os
 import shutil
 import subprocess
@@ -20,6 +19,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from fraud_filter.text.logs import get_logger
 
 #: A query that reads, parses, decides and writes as the filter does; both engines' classes are loaded by it.
 _COLUMNS = (
@@ -45,7 +46,7 @@ _TAKES_IT = b'JAVA_VERSION="17.'
 #: Nobody needs to know that Java does without an archive; the option's own effect is what tells.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def java_options(archive: Path) -> str:
@@ -86,10 +87,10 @@ def ensure(java_home: Path, say: Callable[[str], None]) -> None:
                 timeout=_MAKE_TIMEOUT_S,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            _log.warning("event=class_archive_failed reason=%r", f"not made within {_MAKE_TIMEOUT_S} s")
+            _log.warning("class_archive_failed", reason=f"not made within {_MAKE_TIMEOUT_S} s")
             return
         if ran.returncode:
-            _log.warning("event=class_archive_failed reason=%r", (ran.stderr.strip().splitlines() or ["unknown"])[-1])
+            _log.warning("class_archive_failed", reason=(ran.stderr.strip().splitlines() or ["unknown"])[-1])
 
 
 def make(path: Path) -> None:

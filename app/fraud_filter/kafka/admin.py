@@ -8,7 +8,6 @@ late.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as LateError
@@ -27,6 +26,7 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.kafka.client import librdkafka_config
 from fraud_filter.kafka.refusals import describe_error, is_unanswered, no_broker, no_topic
+from fraud_filter.text.logs import get_logger
 
 #: A request goes to the controller that the client knows, and a client whose controller is gone waits for it. So each
 #: try has a part of the time, and the next one a client that asks the brokers again.
@@ -209,7 +209,7 @@ def _ask(admin: AdminClient, asked: list[TopicPartition], spec: Any, level: Isol
 
 _TIMESTAMP_TYPE = "message.timestamp.type"
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def require_append_time(settings: Settings, topics: list[str]) -> None:
@@ -226,7 +226,7 @@ def require_append_time(settings: Settings, topics: list[str]) -> None:
         except KafkaException as error:
             if is_unanswered(error):
                 raise no_broker(settings, error) from None
-            _log.warning("event=timestamp_type_unknown topic=%s reason=%s", topic, describe_error(error))
+            _log.warning("timestamp_type_unknown", topic=topic, reason=describe_error(error))
             continue
         if stamped != "LogAppendTime":
             raise wrong_timestamps(topic, f"{_TIMESTAMP_TYPE}={stamped}")

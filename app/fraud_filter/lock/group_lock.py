@@ -35,6 +35,7 @@ from fraud_filter.errors import UsageError
 from fraud_filter.kafka.client import kafka_python_config
 from fraud_filter.lock.checkpoint_lock import Lock, make_id, read_id, refusal
 from fraud_filter.lock.guard import Guard, now
+from fraud_filter.text.logs import get_logger
 
 #: Shares of the session timeout.
 _HEARTBEATS, _HELD = 1 / 10, 2 / 3
@@ -222,7 +223,7 @@ class Membership:
                 self._turn()
 
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _PREFIX = "fraud-filter-lock-"
 
@@ -294,7 +295,7 @@ class GroupLock(Lock):
             raise
         if is_ours:
             self._member, self._waiting = self._waiting, None
-            _log.info("event=checkpoint_locked checkpoint=%s", self._settings.checkpoint)
+            _log.info("checkpoint_locked", checkpoint=self._settings.checkpoint)
         return is_ours
 
     def release(self) -> None:
@@ -341,7 +342,7 @@ class GroupLock(Lock):
             raise self._unavailable("no answer of their group coordinator")
         if held_by:
             raise UsageError(f"{self._named_by}: {refusal(self._who, held_by, settings.checkpoint)}")
-        _log.info("event=checkpoint_locked checkpoint=%s group=%s", settings.checkpoint, group)
+        _log.info("checkpoint_locked", checkpoint=settings.checkpoint, group=group)
         return member
 
     @contextmanager

@@ -8,7 +8,6 @@ record it is given are no lag.
 
 from __future__ import annotations
 
-import logging
 import queue
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,6 +25,7 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.admin import Bounds, ask_bounds, find_input, open_admin
 from fraud_filter.kafka.consumer import open_consumer
+from fraud_filter.text.logs import get_logger
 
 #: Settings of a consumer that is asked for single records.
 CONSUMER = {
@@ -108,7 +108,7 @@ class ReadableEnds:
             self._asked -= asked
 
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class InputWatch:
             topic = find_input(self._admin, settings, self._spare)
             bounds = self._ask(topic.led)
         except FraudFilterError as error:
-            _log.warning("event=monitor_failed query=%s error=%s", settings.query_name, error)
+            _log.warning("monitor_failed", query=settings.query_name, error=error)
             self._renew()
             return None
         if set(topic.partitions) - bounds.keys():
@@ -174,7 +174,7 @@ class InputWatch:
     def _tell(self, unknown: list[int]) -> None:
         if unknown != self._unknown:
             self._unknown = unknown
-            _log.warning("event=partitions_unknown topic=%s partitions=%s", self._settings.input_topic, unknown)
+            _log.warning("partitions_unknown", topic=self._settings.input_topic, partitions=unknown)
 
 
 @contextmanager
@@ -250,7 +250,7 @@ class Removals:
         lost = sum(loss.end - loss.start for loss in found)
         if found:
             told = ", ".join(f"partition {loss.partition} offsets {loss.start} to {loss.end - 1}" for loss in found)
-            _log.warning('event=data_lost topic=%s records=%d lost="%s"', self._topic, lost, told)
+            _log.warning("data_lost", topic=self._topic, records=lost, lost=told)
         for loss in found:
             self._unnoted.put(loss)
         return lost
@@ -274,6 +274,6 @@ class Removals:
             try:
                 add_losses(files, self._kept)
             except CheckpointError as error:
-                _log.warning('event=losses_not_noted reason="%s"', error)
+                _log.warning("losses_not_noted", reason=error)
             else:
                 self._kept = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -30,12 +29,13 @@ from fraud_filter.monitor.pulse import Pulse, PulseReader
 from fraud_filter.monitor.watchdog import Kind, Verdict, Watchdog
 from fraud_filter.query.preflight import Inputs
 from fraud_filter.spark.internals import TaskReads
+from fraud_filter.text.logs import get_logger
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _LOOK_S = 1.0
 #: Of a core's time that looks take at most: with 1,000 partitions they come somewhat more seldom.
 _SHARE = 0.05
@@ -225,7 +225,7 @@ class Monitor:
                     self._look(committed, topic.look(committed))
                     self._condition.looked_at = time.monotonic()
                 except Exception:
-                    _log.exception("event=monitor_failed query=%s", self._settings.query_name)
+                    _log.exception("monitor_failed", query=self._settings.query_name)
                 pause_s = max(_LOOK_S, (time.thread_time() - began) / _SHARE)
 
     def _look(self, committed: Offsets, seen: Seen | None) -> None:
@@ -306,10 +306,10 @@ class Monitor:
     def _tell(self, verdict: Verdict) -> None:
         told, at = self._told
         if verdict.trouble and (verdict.kind != told or time.monotonic() - at > _REPEAT_S):
-            _log.warning("event=unhealthy query=%s trouble=%r", self._settings.query_name, verdict.trouble)
+            _log.warning("unhealthy", query=self._settings.query_name, trouble=verdict.trouble)
             self._told = (verdict.kind, time.monotonic())
         elif not verdict.trouble and told:
-            _log.info("event=healthy query=%s", self._settings.query_name)
+            _log.info("healthy", query=self._settings.query_name)
             self._told = ("", 0.0)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -12,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from fraud_filter.checkpoint.progress import Offsets, Progress, ProgressReader
 from fraud_filter.spark.executors import Executor, read_executors
 from fraud_filter.spark.internals import TaskReads
+from fraud_filter.text.logs import get_logger
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _LOOK_S = 1.0
 
@@ -86,7 +86,7 @@ class PulseReader:
             except (Py4JNetworkError, OSError):
                 return  # Java is gone: the supervisor sees that too
             except Exception as error:
-                _log.debug("event=pulse_failed error=%r", error)
+                _log.debug("pulse_failed", error=error)
 
     def _look(self) -> None:
         from py4j.protocol import Py4JError, Py4JNetworkError
@@ -101,7 +101,7 @@ class PulseReader:
             if self._reads:
                 self._read = self._reads.look()
         except Py4JError as error:  # Java has answered, if only with a refusal
-            _log.debug("event=pulse_failed error=%r", error)
+            _log.debug("pulse_failed", error=error)
             if isinstance(error, Py4JNetworkError):
                 raise
         self.newest = Pulse(time.monotonic(), executors, self._records, self._read)

@@ -7,7 +7,6 @@ not depend on when the probe reads it. Kafka's times are whole milliseconds: rea
 from __future__ import annotations
 
 import json
-import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -37,6 +36,7 @@ from fraud_filter.records import Source, read_source
 from fraud_filter.schema import RULES_FIELD
 from fraud_filter.schema import SCORE as SCORE_FIELD
 from fraud_filter.stop_signals import stop_event
+from fraud_filter.text.logs import get_logger
 
 #: How soon the end of the reading thread is noticed, in seconds.
 _LOOK_S = 1.0
@@ -120,7 +120,7 @@ _BATCH_RECORDS = 1000
 #: How often partitions that were added to the topics, and topics that are gone, are looked for.
 _REFRESH_S = 30.0
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Probe:
@@ -257,7 +257,7 @@ class Probe:
             self._error = FraudFilterError(f"the probe can't read the output topics: {describe_error(error)}")
         except Exception as error:
             self._error = FraudFilterError(f"the probe failed: {error!r}")
-            _log.exception("event=probe_failed query=%s", self._settings.query_name)
+            _log.exception("probe_failed", query=self._settings.query_name)
 
     def _read(self, consumer: Consumer) -> None:
         refresh_at = time.monotonic() + _REFRESH_S
@@ -330,7 +330,7 @@ class Probe:
         try:
             topics = find_partitions(consumer, self._settings, _OUTPUTS)
         except NoBrokerError as error:  # librdkafka goes on trying, and so do we
-            _log.warning("event=probe_without_broker reason=%s", error)
+            _log.warning("probe_without_broker", reason=error)
             return
         for topic, partitions in topics.items():
             for partition in set(partitions) - set(self._positions[topic]):

@@ -7,7 +7,6 @@ running session.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import socket
 from collections.abc import Iterable, Mapping
@@ -26,6 +25,7 @@ from fraud_filter.records import most_written_bytes
 from fraud_filter.rules.ruleset import RuleSet, load_rules
 from fraud_filter.schema import PaymentSchema, input_schema
 from fraud_filter.spark.executors import count_slots
+from fraud_filter.text.logs import get_logger
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _NAMED = ("earliest", "latest")
 #: Spark's number for the first offset that the topic holds (Spark guide, "Kafka": startingOffsets).
 _EARLIEST = -2
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _SOURCES = {"StreamingRelationV2", "StreamingDataSourceV2Relation", "SubqueryAlias", "View"}
 
@@ -184,7 +184,7 @@ def _fit(rules: RuleSet, schema: PaymentSchema, settings: Settings, mode: Mode) 
             f"set mode to {able}"
             + (", or features_unsupported to skip to run without the rules that use them" if left.features else ""),
         )  # fmt: skip
-    _log.warning("event=rules_skipped mode=%s rules=%s reason=%r", mode.name, ",".join(skipped), mode.lacks_features)
+    _log.warning("rules_skipped", mode=mode.name, rules=",".join(skipped), reason=mode.lacks_features)
     return left, model
 
 
@@ -276,7 +276,7 @@ def _check_output_topic(admin: AdminClient, settings: Settings, setting: str, *,
     try:
         config = read_config(admin, settings, name)
     except KafkaException as error:  # it may not be ours to see
-        _log.warning('event=topic_limit_unknown topic=%s reason="%s"', name, describe_error(error))
+        _log.warning("topic_limit_unknown", topic=name, reason=describe_error(error))
         return
     policy, present = config["cleanup.policy"] or "", int(config["max.message.bytes"] or 0)
     if "compact" in policy:
@@ -288,10 +288,12 @@ def _check_output_topic(admin: AdminClient, settings: Settings, setting: str, *,
         reason = f"has max.message.bytes={present}, less than the {needed} that a decision may have"
         raise refused(setting, name, reason, f"set max.message.bytes={needed} on the topic, or lower max_record_bytes")
     _log.warning(
-        "event=topic_takes_too_little topic=%s max_message_bytes=%d needed=%d "
-        'action="set max.message.bytes=%d on the topic, or lower max_record_bytes"',
-        name, present, needed, needed,
-    )  # fmt: skip
+        "topic_takes_too_little",
+        topic=name,
+        max_message_bytes=present,
+        needed=needed,
+        action=f"set max.message.bytes={needed} on the topic, or lower max_record_bytes",
+    )
 
 
 def complete(settings: Settings, partitions: int) -> Settings:

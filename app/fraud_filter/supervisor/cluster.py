@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 import uuid
 from contextlib import suppress
@@ -17,11 +16,12 @@ from fraud_filter.spark import session
 from fraud_filter.spark.executors import count_slots
 from fraud_filter.supervisor.failures import cause
 from fraud_filter.supervisor.signals import Stop
+from fraud_filter.text.logs import get_logger
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _LOOK_S, _TELL_S = 0.1, 2.0
 #: How long an application waits for all the cores that it asks for, and Spark's default.
 _PATIENCE, _DEFAULT = "spark.scheduler.maxRegisteredResourcesWaitingTime", "30s"
@@ -67,9 +67,8 @@ def await_slots(spark: SparkSession, inputs: preflight.Inputs, settings: Setting
     while preflight.lacks_slots(inputs, slots) and not stop.requested:
         if time.monotonic() >= tell_at:
             _log.warning(
-                "event=waiting_for_slots mode=%s query=%s needed=%d granted=%d",
-                settings.mode, settings.query_name, inputs.slots, slots,
-            )  # fmt: skip
+                "waiting_for_slots", mode=settings.mode, query=settings.query_name, needed=inputs.slots, granted=slots
+            )
             monitor.metrics.set_slots(inputs.slots, slots)
             tell_at += _TELL_S
         stop.event.wait(_LOOK_S)

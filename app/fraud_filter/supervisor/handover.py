@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import signal
 import threading
 import time
@@ -18,12 +17,13 @@ from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
 from fraud_filter.checkpoint.notes import FOLDER
 from fraud_filter.modes import Mode
 from fraud_filter.spark.internals import BatchEnd
+from fraud_filter.text.logs import get_logger
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 REQUEST, ROLLBACK = f"{FOLDER}/handover.json", f"{FOLDER}/rollback.json"
 #: When the active filter is to end: at its next commit, or at once.
 When = Literal["commit", "now"]
@@ -162,7 +162,7 @@ class Handover:
             try:
                 self._look()
             except CheckpointError as error:
-                _log.warning("event=handover_blind reason=%r", str(error))
+                _log.warning("handover_blind", reason=error)
             except (Py4JError, OSError):  # Java is gone, and we with it
                 return
 
@@ -170,7 +170,7 @@ class Handover:
         when = self._inbox.look()
         if (when is not None) != self._is_asked:
             self._is_asked = when is not None
-            _log.warning("event=%s at=%s", "handover_asked" if when else "handover_withdrawn", when or "none")
+            _log.warning("handover_asked" if when else "handover_withdrawn", at=when or "none")
         if when == "now":
             self._agree()
         elif self._batches:

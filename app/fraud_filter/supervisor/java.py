@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import threading
 import time
@@ -12,11 +11,12 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from fraud_filter.spark import session
+from fraud_filter.text.logs import get_logger
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _DUMP_S = 1.0
 
 
@@ -54,7 +54,7 @@ class Java:
         if dump:
             self._process.send_signal(signal.SIGQUIT)  # Java writes its threads to its output, which is ours
             time.sleep(_DUMP_S)
-        _log.warning("event=java_killed after_s=%g", seconds)
+        _log.warning("java_killed", after_s=seconds)
         self.kill()
 
     def end(self, spark: SparkSession | None, seconds: float) -> None:

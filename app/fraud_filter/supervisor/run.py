@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -35,12 +34,13 @@ from fraud_filter.supervisor.signals import Stop, stop_on_signals
 from fraud_filter.supervisor.standby import Standby
 from fraud_filter.supervisor.start_position import find_start_position
 from fraud_filter.supervisor.states import Event, State, next_state
+from fraud_filter.text.logs import get_logger
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 #: A query that has failed has nothing to end well: what was not committed is read again.
 _END_FAILED_S = 5.0
 #: After a handover: who asked takes the lock before we want it again, and the processor time that a start needs.
@@ -170,9 +170,8 @@ class FilterRun:
     def _tell(self, state: State, event: Event, reason: str) -> State:
         target = next_state(state, event)
         _log.info(
-            "event=state_changed query=%s from=%s to=%s on=%s reason=%s",
-            self.settings.query_name, state, target, event, reason,
-        )  # fmt: skip
+            "state_changed", query=self.settings.query_name, from_state=state, to_state=target, on=event, reason=reason
+        )
         return target
 
     def _explain(self, error: Exception) -> Exception:
@@ -281,10 +280,15 @@ class FilterRun:
         if inputs.model:
             self.monitor.metrics.of(MODEL, inputs.model.version).set(1)
         _log.info(
-            "event=started mode=%s query=%s run=%s partitions=%d task_slots=%d rules=%d seconds=%.1f",
-            settings.mode, settings.query_name, query.runId, inputs.partitions, slots, len(inputs.rules.rules),
-            time.monotonic() - self.began,
-        )  # fmt: skip
+            "started",
+            mode=settings.mode,
+            query=settings.query_name,
+            run=query.runId,
+            partitions=inputs.partitions,
+            task_slots=slots,
+            rules=len(inputs.rules.rules),
+            seconds=round(time.monotonic() - self.began, 1),
+        )
         ending = Ending(query, self.settings, holds_tasks=inputs.mode.holds_tasks)
         with self._within_start():
             gives_way = self.standby is not None
@@ -346,7 +350,7 @@ class FilterRun:
         with self.java.killed_after(self.settings.stop_timeout_s), suppress(CheckpointError):  # it is for a rollback
             note_former(position.files, self.standby.id if self.standby else "")
         self.lock.release()
-        _log.warning("event=handed_over mode=%s query=%s", self.settings.mode, self.settings.query_name)
+        _log.warning("handed_over", mode=self.settings.mode, query=self.settings.query_name)
         self.stop.event.wait(_AFTER_HANDOVER_S)
         if not self.standby:
             return "handed-over"
@@ -375,9 +379,15 @@ class FilterRun:
     def _tell_restart(self, error: RestartableError, failures: int = 0, seconds: float = 0.0) -> None:
         self.monitor.metrics.of(RESTARTS, error.reason).inc()
         _log.warning(
-            "event=restarting mode=%s query=%s reason=%s in_s=%.1f attempt=%d of=%d cause=%r", self.settings.mode,
-            self.settings.query_name, error.reason, seconds, failures, self.settings.max_restarts, str(error),
-        )  # fmt: skip
+            "restarting",
+            mode=self.settings.mode,
+            query=self.settings.query_name,
+            reason=error.reason,
+            in_s=round(seconds, 1),
+            attempt=failures,
+            of=self.settings.max_restarts,
+            cause=error,
+        )
 
     @property
     def _java_is_lost(self) -> bool:
@@ -389,15 +399,13 @@ class FilterRun:
         settings, began = self.settings, time.monotonic()
         self.monitor.unwatch()
         self.monitor.set_state("stopping")
-        _log.info(
-            "event=stopping mode=%s query=%s signal=%s", settings.mode, settings.query_name, self.stop.signal or "none"
-        )
+        _log.info("stopping", mode=settings.mode, query=settings.query_name, signal=self.stop.signal or "none")
         with self.java.killed_after(settings.stop_timeout_s, dump=True):
             if self.stop.requested:  # else Java goes on
                 silence(self.java.gateway)
             query.stop()
         seconds = time.monotonic() - began
-        _log.info("event=stopped mode=%s query=%s seconds=%.1f", settings.mode, settings.query_name, seconds)
+        _log.info("stopped", mode=settings.mode, query=settings.query_name, seconds=round(seconds, 1))
 
     def _end_java(self, seconds: float) -> None:
         self.monitor.unwatch()

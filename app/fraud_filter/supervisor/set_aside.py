@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping
 from functools import reduce
@@ -30,11 +29,12 @@ from fraud_filter.supervisor.java import Java
 from fraud_filter.supervisor.losses import Bounds
 from fraud_filter.supervisor.narrowing import Narrowing, Span
 from fraud_filter.supervisor.signals import Stop
+from fraud_filter.text.logs import get_logger
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 #: After so many ends at the same place a record may be the reason.
 _ENDS = 2
 #: What a record may cause.
@@ -93,7 +93,7 @@ class Search:
         """
         at = self._at or {}
         if self._narrowing is None:
-            _log.warning("event=searching_record query=%s ends=%d", self.settings.query_name, self._ends)
+            _log.warning("searching_record", query=self.settings.query_name, ends=self._ends)
             self._narrowing = Narrowing(at, {number: end for number, (_, end) in bounds.items()})
             self.heavy = set()
         narrowing = self._narrowing
@@ -114,7 +114,7 @@ class Search:
         if self._stop.requested:
             return None
         self._narrowing, self._ends = None, 0
-        _log.warning("event=searched_record query=%s found=%d", self.settings.query_name, len(narrowing.found))
+        _log.warning("searched_record", query=self.settings.query_name, found=len(narrowing.found))
         return None if narrowing.is_vain or narrowing.is_unproven else narrowing
 
     def _note_heavy(self, spans: list[Span]) -> None:
@@ -289,9 +289,13 @@ def reject(settings: Settings, partition: int, offset: int, own: Mapping[str, st
     if error:
         raise RestartableError("broker-away", f"topic {settings.rejected_topic!r} takes no record: {error.str()}")
     _log.error(
-        "event=record_set_aside query=%s topic=%s partition=%d offset=%d timestamp_ms=%d", settings.query_name,
-        settings.input_topic, partition, offset, time_ms,
-    )  # fmt: skip
+        "record_set_aside",
+        query=settings.query_name,
+        topic=settings.input_topic,
+        partition=partition,
+        offset=offset,
+        timestamp_ms=time_ms,
+    )
 
 
 def go_on_behind(files: CheckpointFiles, settings: Settings, at: Offsets) -> None:

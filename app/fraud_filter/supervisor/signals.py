@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import faulthandler
-import logging
 import os
 import signal
 import threading
@@ -14,8 +13,9 @@ import psutil
 
 from fraud_filter.errors import EXIT_FAILED
 from fraud_filter.stop_signals import on_stop_signals
+from fraud_filter.text.logs import get_logger
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 #: Beyond the clean stop's own time: for what should end by itself once Java is gone.
 _LAST_RESORT_S = 10.0
 
@@ -77,7 +77,7 @@ def stop_on_signals(timeout_s: float) -> Iterator[Stop]:
 
 def _end_all() -> None:
     """Ends this process and what it started, without asking. What was not committed is read again at the next start."""
-    _log.error("event=stop_forced")
+    _log.error("stop_forced")
     faulthandler.dump_traceback(all_threads=True)  # what hung is in the log
     for child in psutil.Process().children(recursive=True):
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 import uuid
 from contextlib import suppress
@@ -29,11 +28,12 @@ from fraud_filter.supervisor.query_run import Prepared, prepare
 from fraud_filter.supervisor.signals import Stop
 from fraud_filter.supervisor.start_position import match_state
 from fraud_filter.supervisor.warm_up import warm_up
+from fraud_filter.text.logs import get_logger
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 #: Seconds between two looks at what the active filter runs with.
 _COMPARE_S = 10.0
 #: Seconds between two looks for a rollback that a user asks for.
@@ -80,17 +80,21 @@ class Standby:
             self._waits = True
             self.monitor.set_state("standby")
             _log.info(
-                "event=standby_ready mode=%s query=%s seconds=%.1f", settings.mode, settings.query_name,
-                time.monotonic() - began,
-            )  # fmt: skip
+                "standby_ready",
+                mode=settings.mode,
+                query=settings.query_name,
+                seconds=round(time.monotonic() - began, 1),
+            )
             self._watch(java, files, inputs, own)
         if self.is_over:
             self.monitor.metrics.of(TAKEOVERS).inc()
             self.monitor.set_differs(False)
             _log.warning(
-                "event=taking_over mode=%s query=%s waited_s=%.1f", settings.mode, settings.query_name,
-                time.monotonic() - began,
-            )  # fmt: skip
+                "taking_over",
+                mode=settings.mode,
+                query=settings.query_name,
+                waited_s=round(time.monotonic() - began, 1),
+            )
         return self.is_over
 
     def ask(self, when: When) -> None:
@@ -158,14 +162,14 @@ class Standby:
         if when == "now" and self.settings.source == "kafka":
             found = compare(files, self.settings)
             again = str(sum(max(0, end - (found.at or {}).get(n, end)) for n, end in found.ends.items()))
-        _log.warning("event=asking_for_handover at=%s payments_decided_again_at_most=%s", when, again)
+        _log.warning("asking_for_handover", at=when, payments_decided_again_at_most=again)
         return Request(files, when, self.id)
 
     def _look(self, rollback: Inbox) -> When | None:
         try:
             return rollback.look()
         except CheckpointError as error:
-            _log.warning("event=standby_blind query=%s reason=%r", self.settings.query_name, str(error))
+            _log.warning("standby_blind", query=self.settings.query_name, reason=error)
             return None
 
     def _compare(self, files: CheckpointFiles, own: Fingerprint) -> None:
@@ -173,14 +177,15 @@ class Standby:
         try:
             found = differing(files, own)
         except CheckpointError as error:
-            _log.warning("event=standby_blind query=%s reason=%r", self.settings.query_name, str(error))
+            _log.warning("standby_blind", query=self.settings.query_name, reason=error)
             return
         self.monitor.set_differs(bool(found))
         if found != self._differing:
             self._differing = found
-            log = _log.warning if found else _log.info
-            event = "standby_differs" if found else "standby_alike"
-            log("event=%s query=%s in=%s", event, self.settings.query_name, ",".join(found) or "nothing")
+            if found:
+                _log.warning("standby_differs", query=self.settings.query_name, differs_in=",".join(found))
+            else:
+                _log.info("standby_alike", query=self.settings.query_name)
 
     def _is_due(self, files: CheckpointFiles) -> bool:
         """Whether the wait ends: the lock is ours, or somebody wishes us to stop."""
@@ -191,5 +196,5 @@ class Standby:
             try:
                 self.is_over = self.lock.take(files)
             except CheckpointError as error:
-                _log.warning("event=standby_without_lock query=%s reason=%r", self.settings.query_name, str(error))
+                _log.warning("standby_without_lock", query=self.settings.query_name, reason=error)
         return self.is_over

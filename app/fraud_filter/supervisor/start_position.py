@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -37,11 +36,12 @@ from fraud_filter.query.velocity import needs_watermark
 from fraud_filter.rules.version import ruling_of
 from fraud_filter.supervisor.losses import Comparison, compare, describe_losses, require_all
 from fraud_filter.supervisor.signals import Stop
+from fraud_filter.text.logs import get_logger
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def find_start_position(
@@ -92,13 +92,16 @@ def _pass_losses(files: CheckpointFiles, settings: Settings, found: Comparison, 
     at = found.go_on_at
     if found.recreated:
         _log.warning(
-            "event=topic_recreated topic=%s id=%s former_id=%s unread=%s", settings.input_topic, found.topic.id,
-            found.kept.topic_id if found.kept else "", _count(losses) if losses else "unknown",
-        )  # fmt: skip
+            "topic_recreated",
+            topic=settings.input_topic,
+            id=found.topic.id,
+            former_id=found.kept.topic_id if found.kept else "",
+            unread=_count(losses) if losses else "unknown",
+        )
         go_on_at(files, settings, at)
     elif found.losses:
         lost = describe_losses(found)
-        _log.warning("event=data_lost topic=%s records=%d lost=%r", settings.input_topic, _count(losses), lost)
+        _log.warning("data_lost", topic=settings.input_topic, records=_count(losses), lost=lost)
         if not _passes_by_itself(found, settings):
             go_on_at(files, settings, at)
     elif found.at is None:
@@ -113,7 +116,7 @@ def _note_rules(files: CheckpointFiles, inputs: Inputs, settings: Settings, foun
     ruling = ruling_of(inputs.rules, inputs.schema, settings)
     began = Began(ruling.version, found.topic.id, at, time.time(), found.ends)
     if note_version(files, began, ruling.to_document()):
-        _log.warning("event=rules_changed query=%s version=%s", settings.query_name, ruling.version)
+        _log.warning("rules_changed", query=settings.query_name, version=ruling.version)
 
 
 def _losses(found: Comparison, unread: Mapping[str, Offsets]) -> list[Loss]:
@@ -224,7 +227,7 @@ def fit_lag(settings: Settings, at: Mapping[int, int], ends: Mapping[int, int]) 
     if 2 * behind_s <= duration_s(settings.velocity_lag):
         return settings
     lag = f"{round(2 * behind_s) + 1} seconds"
-    _log.warning("event=state_kept_longer velocity_lag=%r backlog_s=%d", lag, behind_s)
+    _log.warning("state_kept_longer", velocity_lag=lag, backlog_s=behind_s)
     return settings.model_copy(update={"velocity_lag": lag})
 
 

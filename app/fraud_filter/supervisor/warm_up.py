@@ -6,7 +6,6 @@ again from the same plan is found again. So the plan is the query's own, whateve
 
 from __future__ import annotations
 
-import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -21,12 +20,13 @@ from fraud_filter.query import sinks
 from fraud_filter.query.preflight import Inputs, begin_at
 from fraud_filter.supervisor.failures import explain_failure
 from fraud_filter.supervisor.query_run import prepare, start
+from fraud_filter.text.logs import get_logger
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 #: Payments of each partition that are judged at least, where the topic holds so many: Java compiles what runs often.
 #: More than what comes in meanwhile is not read, so that the processor time is bounded, too.
 _RECORDS = 10_000
@@ -92,7 +92,7 @@ def warm_up(
             running.stop()
             has_state = has_state and not enough() and _load_state(spark, settings)
         known = payments if mode.sends_progress else "unknown"
-        _log.info("event=warmed_up mode=%s query=%s payments=%s", settings.mode, settings.query_name, known)
+        _log.info("warmed_up", mode=settings.mode, query=settings.query_name, payments=known)
     finally:
         files.remove(folder)
 
@@ -118,7 +118,7 @@ def _load_state(spark: SparkSession, settings: Settings) -> bool:
             state = spark.read.format("statestore").load(settings.checkpoint)
             state.limit(1).write.format("noop").mode("overwrite").save()
         except PySparkException as error:
-            _log.info("event=state_not_warmed reason=%r", str(error).partition("\n")[0])
+            _log.info("state_not_warmed", reason=str(error).partition("\n")[0])
             return False
     return True
 

@@ -1,68 +1,72 @@
-"""The lines of the filter's log: `key=value` for eyes, one JSON object each for programs that collect logs."""
+"""The log: each line is an event with named fields, as logfmt for eyes or as JSON for programs that collect logs."""
 
 from __future__ import annotations
 
-import json
 import logging
-import re
+from collections.abc import MutableMapping
 from datetime import UTC, datetime
 from typing import Any
 
-from fraud_filter.text.terminal import PrintableFormatter
+import structlog
+from structlog.processors import JSONRenderer, LogfmtRenderer, format_exc_info
+from structlog.stdlib import BoundLogger, ProcessorFormatter
+from structlog.typing import Processor
 
-_TEXT = "%(asctime)s level=%(levelname)s %(message)s"
-#: A field of a message before its values are filled in, such as `seconds=%.1f` or `reason="%s"`.
-_FIELD = re.compile(r'(\w+)=("[^"]*"|\S+)')
-_PLACE = re.compile(r"%[-#0 +]*\d*(?:\.\d+)?[a-zA-Z]")
+from fraud_filter.text.terminal import printable_lines
+
+_LOGFMT = LogfmtRenderer(key_order=["event"], bool_as_flag=False)
+
+structlog.configure(
+    processors=[structlog.stdlib.filter_by_level, format_exc_info, ProcessorFormatter.wrap_for_formatter],
+    logger_factory=structlog.stdlib.LoggerFactory(),
+    wrapper_class=BoundLogger,
+    cache_logger_on_first_use=True,
+)
 
 
-def formatter(log_format: str) -> logging.Formatter:
-    """What writes log records: for "json" one object a line, else text.
+def get_logger(name: str) -> BoundLogger:
+    """A logger of events, such as `log.warning("data_lost", topic="payments", records=3)`.
 
     Args:
-        log_format: the setting of that name.
+        name: the module's.
     """
-    return JsonFormatter() if log_format == "json" else PrintableFormatter(_TEXT)
+    logger: BoundLogger = structlog.stdlib.get_logger(name)
+    return logger
 
 
-class JsonFormatter(logging.Formatter):
-    """Formats a log record as one line of JSON in ASCII, whatever it quotes.
+def formatter(log_format: str, text: str = "%(asctime)s level=%(levelname)s %(message)s") -> logging.Formatter:
+    """What writes log records, those of other libraries too.
 
-    `time`, `level`, `logger` and `message` are always there. The fields of a message that was logged as
-    `"event=started seconds=%.1f", 1.5` stand beside them with their values as they were given: no value can pass for
-    another field, whatever it holds. A stack trace is under `exception`.
+    In JSON `time`, `level`, `logger` and `message` are always there, an event's fields stand beside them with their
+    values as they were given, and a stack trace is under `exception`.
+
+    Args:
+        log_format: the setting of that name, "json" or "text".
+        text: a line of text, in the words of Python's `logging`; `message` is an event's logfmt.
     """
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line."""
-        moment = datetime.fromtimestamp(record.created, UTC)
-        line: dict[str, Any] = {
-            "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "level": record.levelname,
-            "logger": record.name,
-            **_fields(record),
-            "message": record.getMessage(),
-        }
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+    if log_format == "json":
+        text = "%(message)s"
+    last: list[Processor] = [_object, JSONRenderer(default=str)] if log_format == "json" else [_lines]
+    return ProcessorFormatter(fmt=text, processors=last, foreign_pre_chain=[format_exc_info])
 
 
-def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    """The fields of a message that begins with `event=`; none of another."""
-    template = str(record.msg)
-    values = record.args if isinstance(record.args, tuple) else ()
-    if not template.startswith("event=") or len(_PLACE.findall(template)) != len(values):
-        return {}
-    left = list(values)
-    fields: dict[str, Any] = {}
-    for name, text in _FIELD.findall(template):
-        places = _PLACE.findall(text)
-        given, left = left[: len(places)], left[len(places) :]
-        bare = text.strip('"')
-        fields[name] = _plain(given[0]) if places == [bare] else bare % tuple(given)
-    return fields
+def _object(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> dict[str, Any]:
+    record = event["_record"]
+    time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    always = {"time": time, "level": record.levelname, "logger": record.name, "message": _message(event)}
+    fields = _fields(event) if event["_from_structlog"] else {}
+    return fields | always | ({"exception": event["exception"]} if "exception" in event else {})
 
 
-def _plain(value: Any) -> Any:
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+def _lines(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> str:
+    """The message and a stack trace, with nothing in them that a terminal would act on."""
+    trace = f"\n{event['exception']}" if "exception" in event else ""
+    return printable_lines(_message(event) + trace)
+
+
+def _message(event: MutableMapping[str, Any]) -> str:
+    return _LOGFMT(None, "", _fields(event)) if event["_from_structlog"] else str(event["event"])
+
+
+def _fields(event: MutableMapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in event.items() if name[0] != "_" and name != "exception"}

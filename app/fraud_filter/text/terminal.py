@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import unicodedata
 
 #: Unicode's control characters (C0, DEL, C1), format characters (those that turn the direction of writing, or have no
@@ -32,11 +31,3 @@ def printable_lines(text: str) -> str:
 
 def _escape(letter: str) -> str:
     return letter.encode("unicode_escape", "surrogatepass").decode("ascii")
-
-
-class PrintableFormatter(logging.Formatter):
-    """Formats log records, whatever their messages quote."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line, or lines where there is a stack trace."""
-        return printable_lines(super().format(record))

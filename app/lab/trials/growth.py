@@ -9,7 +9,6 @@ growth.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,10 +21,11 @@ from docker.errors import DockerException
 from fraud_filter.compose.prometheus import Prometheus
 from fraud_filter.compose.stack import FILTER
 from fraud_filter.errors import FraudFilterError
+from fraud_filter.text.logs import get_logger
 from lab.harness.compose_stack import BROKER, MASTER, WORKER, ComposeStack
 from lab.harness.periodic import Periodic
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _PERIOD_S = 10.0
 _ANSWER_S = 3.0
 #: A line a process: id, start in clock ticks since boot, resident KiB, threads, open files, command line. Files of
@@ -95,7 +95,7 @@ class Sampler(Periodic):
             try:
                 text = self._stage.execute(service, _LOOK)
             except (FraudFilterError, DockerException) as error:  # it is away, as faults make it
-                _log.debug("event=no_sample service=%s reason=%s", service, error)
+                _log.debug("no_sample", service=service, reason=error)
                 continue
             for life, sample in parse(text, time.monotonic(), heaps):
                 self.lives[life].append(sample)

@@ -5,6 +5,7 @@ A change of `tests/data/surface.yml` belongs into CHANGELOG: whatever goes or is
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import re
 from collections.abc import Iterator
@@ -26,7 +27,6 @@ from fraud_filter.metrics.catalogue import CATALOGUE
 from fraud_filter.monitor.health import Verdict as Health
 from fraud_filter.query.rules_test import Verdict as Tried
 
-_EVENT = re.compile(r"event=([a-z_]+)")
 SURFACE = Path(__file__).parents[2] / "data/surface.yml"
 
 
@@ -42,8 +42,15 @@ def _verbs(command: click.Command, name: str = "fraud-filter") -> Iterator[tuple
 
 
 def _events() -> list[str]:
-    """Names of log events."""
-    return sorted({name for file in HOME.glob("app/fraud_filter/**/*.py") for name in _EVENT.findall(file.read_text())})
+    """Names of log events: the first argument of `_log.info` and the like, and what the probe prints."""
+    calls = (
+        call
+        for file in HOME.glob("app/fraud_filter/**/*.py")
+        for call in ast.walk(ast.parse(file.read_text()))
+        if isinstance(call, ast.Call) and ast.unparse(call.func).startswith("_log.") and call.args
+    )
+    names = {name for call in calls for name in re.findall(r"'([a-z_]+)'", ast.unparse(call.args[0]))}
+    return sorted({*names, "probe_started"})
 
 
 NOW: dict[str, Any] = {

@@ -45,7 +45,7 @@ def test_rules_with_features_are_skipped_where_that_is_set(tmp_path: Path, caplo
     assert [rule.name for rule in inputs.rules.rules] == ["large"]
     assert inputs.rules.features == ()
     assert inputs.state_partitions == 0
-    assert "event=rules_skipped mode=micro-batch rules=burst" in caplog.text
+    assert "'mode': 'micro-batch', 'rules': 'burst'" in caplog.text
 
 
 def test_nothing_left_is_refused_also_where_rules_may_be_skipped(tmp_path: Path) -> None:

@@ -1,71 +1,82 @@
-"""The filter's log lines as JSON: values as they were given, and no value that passes for another field."""
+"""The filter's log lines: fields with their values as they were given, and no value that passes for another field."""
 
 from __future__ import annotations
 
+import io
 import json
 import logging
-import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from fraud_filter.text.logs import formatter
+from fraud_filter.text.logs import formatter, get_logger
+
+NAME = "fraud_filter.tests.logs"
+HOSTILE = 'x level=INFO\n\x1b[2J event=healthy "'
 
 
-def line(message: object, *values: object, exc_info: Any = None) -> dict[str, Any]:
-    record = logging.LogRecord("fraud_filter.supervisor", logging.WARNING, "f.py", 1, message, values, exc_info)
-    record.created = 1764017941.123
-    text = formatter("json").format(record)
+def written(log_format: str, log: Callable[[], Any]) -> str:
+    """What the format writes of that which `log` logs."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(formatter(log_format))
+    logging.getLogger(NAME).addHandler(handler)
+    try:
+        log()
+    finally:
+        logging.getLogger(NAME).removeHandler(handler)
+    return stream.getvalue().removesuffix("\n")
+
+
+def as_object(log: Callable[[], Any]) -> dict[str, Any]:
+    text = written("json", log)
     assert text.isascii()
     assert text.isprintable()
     found: dict[str, Any] = json.loads(text)
     return found
 
 
+def fail() -> None:
+    try:
+        raise ValueError("no")
+    except ValueError:
+        get_logger(NAME).exception("monitor_failed", query="q")
+
+
 def test_fields_stand_beside_time_level_logger_and_message() -> None:
-    assert line("event=started mode=%s partitions=%d seconds=%.1f", "continuous", 2, 1.25) == {
-        "time": "2025-11-24T20:59:01.123Z",
+    found = as_object(lambda: get_logger(NAME).warning("started", mode="continuous", partitions=2, seconds=1.2))
+    assert found.pop("time").endswith("Z")
+    assert found == {
         "level": "WARNING",
-        "logger": "fraud_filter.supervisor",
+        "logger": NAME,
         "event": "started",
         "mode": "continuous",
         "partitions": 2,
-        "seconds": 1.25,
+        "seconds": 1.2,
         "message": "event=started mode=continuous partitions=2 seconds=1.2",
     }
 
 
-@pytest.mark.parametrize("template", ["event=lost lost=%s", "event=lost lost=%r", 'event=lost lost="%s"'])
-def test_a_value_is_no_other_field(template: str) -> None:
-    found = line(template, "x level=INFO\n\x1b[2J event=healthy")
-    assert (found["event"], found["level"]) == ("lost", "WARNING")
-    assert found["lost"] == "x level=INFO\n\x1b[2J event=healthy"
-
-
-def test_a_text_around_a_value_stays() -> None:
-    found = line('event=topic_takes_too_little topic=%s action="set max.message.bytes=%d on it"', "payments", 5)
-    assert found["topic"] == "payments"
-    assert found["action"] == "set max.message.bytes=5 on it"
+def test_a_value_is_no_other_field() -> None:
+    found = as_object(lambda: get_logger(NAME).warning("lost", lost=HOSTILE))
+    assert (found["event"], found["level"], found["lost"]) == ("lost", "WARNING", HOSTILE)
+    line = written("text", lambda: get_logger(NAME).warning("lost", lost=HOSTILE))
+    assert line.endswith(r' level=WARNING event=lost lost="x level=INFO\n\x1b[2J event=healthy \""')
 
 
 def test_an_error_as_a_value_is_its_text() -> None:
-    assert line("event=failed reason=%s", ValueError("no"))["reason"] == "no"
+    assert as_object(lambda: get_logger(NAME).warning("failed", reason=ValueError("no")))["reason"] == "no"
 
 
 @pytest.mark.parametrize(("message", "values"), [("Closing down %s", ("clientserver",)), ("100 %", ()), (5, ())])
-def test_a_message_of_another_program_is_a_message(message: object, values: tuple[object, ...]) -> None:
-    found = line(message, *values)
+def test_a_message_of_another_library_is_a_message(message: object, values: tuple[object, ...]) -> None:
+    found = as_object(lambda: logging.getLogger(NAME).warning(message, *values))
     assert set(found) == {"time", "level", "logger", "message"}
 
 
-def test_a_stack_trace_is_within_the_line() -> None:
-    try:
-        raise ValueError("no")
-    except ValueError:
-        found = line("event=monitor_failed query=%s", "q", exc_info=sys.exc_info())
-    assert "ValueError: no" in found["exception"]
-
-
-def test_text_is_as_before() -> None:
-    record = logging.LogRecord("f", logging.INFO, "f.py", 1, "event=started mode=%s", ("x\x1b",), None)
-    assert formatter("text").format(record).endswith(r" level=INFO event=started mode=x\x1b")
+def test_a_stack_trace_is_within_the_object_and_below_the_line() -> None:
+    assert "ValueError: no" in as_object(fail)["exception"]
+    first, *others = written("text", fail).splitlines()
+    assert first.endswith("level=ERROR event=monitor_failed query=q")
+    assert others[-1] == "ValueError: no"

@@ -23,7 +23,8 @@ from fraud_filter.config import load
 from fraud_filter.home import HOME
 from fraud_filter.query.rules_test import Verdict, as_table
 from fraud_filter.text.console import PrintableConsole
-from fraud_filter.text.terminal import PrintableFormatter, printable, printable_lines
+from fraud_filter.text.logs import formatter
+from fraud_filter.text.terminal import printable, printable_lines
 
 #: Sets a terminal's title, clears it (ESC, and C1's own letter for it), turns the writing, forges a line.
 HOSTILE = "p\x1b]0;owned\x07\x9b2J\u202egnp\u2066\x7f\r\nnothing lost"
@@ -78,28 +79,32 @@ def test_a_finding_of_the_audit_is_one_line_of_text(capsys: pytest.CaptureFixtur
     assert "\nnothing lost" not in shown
 
 
-def test_log_lines_are_text() -> None:
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_log_lines_are_text(log_format: str) -> None:
+    write = formatter(log_format, "%(message)s").format
     record = logging.LogRecord("x", logging.WARNING, "", 1, "cause=%s", (HOSTILE,), None)
-    assert not ACTING.search(PrintableFormatter("%(message)s").format(record))
+    assert not ACTING.search(write(record))
     try:
         raise ValueError(HOSTILE)
     except ValueError:
         record.exc_info = sys.exc_info()
-    assert not ACTING.search(PrintableFormatter("%(message)s").format(record))
+    assert not ACTING.search(write(record))
 
 
 def test_the_filter_s_own_log_is_made_so(monkeypatch: pytest.MonkeyPatch) -> None:
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", [])
-    seen: list[bool] = []
+    seen: list[str] = []
 
     def run(_: object, **_options: object) -> int:
-        seen.extend(isinstance(handler.formatter, PrintableFormatter) for handler in root.handlers)
+        record = logging.LogRecord("x", logging.WARNING, "", 1, HOSTILE, (), None)
+        seen.extend(handler.format(record) for handler in root.handlers)
         return 0
 
     monkeypatch.setattr("fraud_filter.supervisor.run", run)
     assert CliRunner().invoke(run_command, []).exit_code == 0
-    assert seen == [True]
+    assert len(seen) == 1
+    assert not ACTING.search(seen[0])
 
 
 @pytest.mark.parametrize(
@@ -128,10 +133,9 @@ def test_errors_of_any_verb_are_text(code: str, exit_code: int) -> None:
 
 
 def test_tables_are_printed_by_that_console_alone() -> None:
-    """The one other draws the bar of a download, where the images are built without it."""
     made = {
         str(path.relative_to(HOME / "app/fraud_filter"))
         for path in Path(HOME / "app/fraud_filter").rglob("*.py")
         if re.search(r"(?<!Printable)\bConsole\(", path.read_text())
     }
-    assert made == {"java/jars.py"}
+    assert made == set()

@@ -183,10 +183,10 @@ def test_one_decision_is_no_gap() -> None:
 def test_events_of_trouble_are_told_once_with_their_reason() -> None:
     log = """
 2026-01-01 level=INFO event=started mode=continuous query=q run=1 partitions=2
-2026-01-01 level=WARNING event=restarting mode=continuous query=q reason=java-gone in_s=1.2 attempt=1 cause='x'
-2026-01-01 level=WARNING event=restarting mode=continuous query=q reason=java-gone in_s=2.2 attempt=2 cause='x'
+2026-01-01 level=WARNING event=restarting mode=continuous query=q reason=java-gone in_s=1.2 attempt=1 cause=x
+2026-01-01 level=WARNING event=restarting mode=continuous query=q reason=java-gone in_s=2.2 attempt=2 cause=x
 2026-01-01 level=WARNING event=waiting_for_slots mode=continuous query=q needed=2 granted=0
-2026-01-01 level=WARNING event=data_lost topic=payments records=12 lost='partition 0 offsets 3 to 14 (12 records)'
+2026-01-01 level=WARNING event=data_lost topic=payments records=12 lost="partition 0 offsets 3 to 14 (12 records)"
 fraud-filter: unread records of the topic 'payments' are gone: partition 0 offsets 3 to 14 (12 records)
 """
     assert notable(log) == [
@@ -206,7 +206,7 @@ def test_a_counter_is_told_by_what_it_has_grown() -> None:
 
 def test_losses_that_no_report_names_are_found() -> None:
     reported = spans(
-        "event=data_lost records=5 lost='partition 0 offsets 3 to 5 (3 records), partition 2 offsets 7 to 8"
+        'event=data_lost records=5 lost="partition 0 offsets 3 to 5 (3 records), partition 2 offsets 7 to 8'
     )
     assert reported == [(0, 3, 5), (2, 7, 8)]
     lost = [Finding(0, 3, ""), Finding(0, 5, ""), Finding(0, 6, ""), Finding(1, 3, ""), Finding(2, 8, "")]
