@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,7 +11,7 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from fraud_filter.config import Settings, env_name, option_name
-from fraud_filter.config.settings import GROUPS
+from fraud_filter.config.settings import setting_groups
 from fraud_filter.home import HOME
 from fraud_filter.metrics.catalogue import CATALOGUE, Program
 from fraud_filter.modes import MODES
@@ -66,17 +64,9 @@ def write_settings(file: Path = SETTINGS) -> None:
     Raises:
         FraudFilterError: the file has no place for one, or can't be written.
     """
-    for group, names in _groups():
+    for group, names in setting_groups().items():
         rows = [_row(name, Settings.model_fields[name]) for name in names]
         write_between(file, group, markdown(_OF_SETTINGS, rows))
-
-
-def _groups() -> Iterator[tuple[str, list[str]]]:
-    """Each group's title and its settings; a group ends where the next one begins."""
-    names = list(Settings.model_fields)
-    starts = [*sorted(names.index(first) for first in GROUPS), len(names)]
-    for start, end in pairwise(starts):
-        yield GROUPS[names[start]], names[start:end]
 
 
 def _row(name: str, field: FieldInfo) -> tuple[str, ...]:

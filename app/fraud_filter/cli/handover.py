@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from fraud_filter.cli.options import settings_options
+from fraud_filter.cli.options import GroupedCommand, settings_options
 from fraud_filter.cli.run import run
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_OK
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.option(
     "--now",
     is_flag=True,
@@ -23,7 +23,7 @@ from fraud_filter.errors import EXIT_OK
     help="run nothing: the former filter, which waits, warm, takes over again with its own rules, mode and settings; "
     "of those given here checkpoint and spark_conf count",
 )
-@settings_options()
+@settings_options(*(name for name in Settings.model_fields if name not in ("topics_file", "probe_port")))
 def command(settings: Settings, now: bool, rollback: bool) -> int:
     """Run the filter with these settings, other rules (--rules FILE) say, in place of the one that runs.
 

@@ -26,6 +26,20 @@ _METAVARS: dict[Any, str] = {
 }
 
 
+class GroupedCommand(click.Command):
+    """A verb of many settings: its help has them under the titles of their groups."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The verb's own options, then those of each group."""
+        shown = {one.name: record for one in self.get_params(ctx) if (record := one.get_help_record(ctx))}
+        groups = config.setting_groups().items()
+        titled = {title: [shown.pop(name) for name in names if name in shown] for title, names in groups}
+        for title, records in {"Options": list(shown.values()), **titled}.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
 def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Adds an option for each named setting (all of them when none is named) and passes `settings` to the verb.
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from fraud_filter.cli.options import settings_options
+from fraud_filter.cli.options import GroupedCommand, settings_options
 from fraud_filter.config import Settings
 from fraud_filter.text.logs import formatter
 
@@ -15,11 +15,11 @@ from fraud_filter.text.logs import formatter
 _PY4J = ("clientserver", "java_gateway")
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.option(
     "--standby", is_flag=True, help="wait beside the filter that works on the checkpoint, warm, and take over from it"
 )
-@settings_options()
+@settings_options(*(name for name in Settings.model_fields if name not in ("topics_file", "probe_port")))
 def command(settings: Settings, standby: bool) -> int:
     """Run the filter until SIGTERM or Ctrl-C; it is started again from its checkpoint after a failure.
 

@@ -4,7 +4,7 @@ from fraud_filter.config.kinds import ModeName, SinkName, SourceKind, duration_s
 from fraud_filter.config.naming import env_name, named, option_name, refused
 from fraud_filter.config.reading import check_env_file, default_env_file, load
 from fraud_filter.config.setting_names import GONE
-from fraud_filter.config.settings import ENV_PREFIX, Settings
+from fraud_filter.config.settings import ENV_PREFIX, Settings, setting_groups
 
 __all__ = [
     "ENV_PREFIX",
@@ -21,4 +21,5 @@ __all__ = [
     "named",
     "option_name",
     "refused",
+    "setting_groups",
 ]

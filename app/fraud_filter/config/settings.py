@@ -8,6 +8,7 @@ because other tools use the same names.
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 from urllib.parse import urlsplit
@@ -270,3 +271,10 @@ class Settings(BaseSettings):
             return None
         path = self.checkpoint.removeprefix("file:")
         return Path("/" + path[2:].partition("/")[2] if path.startswith("//") else path)
+
+
+def setting_groups() -> dict[str, list[str]]:
+    """The settings of each group, by its title; a group ends where the next one begins."""
+    names = list(Settings.model_fields)
+    starts = [*sorted(names.index(first) for first in GROUPS), len(names)]
+    return {GROUPS[names[start]]: names[start:end] for start, end in pairwise(starts)}

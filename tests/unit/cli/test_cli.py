@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fraud_filter.cli.main import groups
+from fraud_filter.config import setting_groups
 from in_process import call
 
 VERBS = [verb for group in groups().values() for verb in group]
@@ -149,3 +150,11 @@ def test_a_filter_that_does_not_answer_is_told_as_json() -> None:
     assert answer.returncode == 1
     assert not found["healthy"]
     assert found["lag_records"] is None
+
+
+def test_the_help_of_run_has_settings_under_the_titles_of_their_groups() -> None:
+    lines = call("run", "--help").stdout.splitlines()
+    titles = [line.rstrip(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert titles[-len(setting_groups()) :] == list(setting_groups())
+    kafka = lines.index("Kafka:")
+    assert lines[kafka + 1].split()[0] == "--kafka-bootstrap-servers"
