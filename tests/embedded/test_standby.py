@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from contextlib import closing
 
 import psutil
@@ -85,28 +84,3 @@ def test_of_a_pair_the_one_whose_java_dies_becomes_the_standby_and_comes_back_wh
             assert standby.stop(40) == 0, standby.tail()
             run.await_fresh("a clean stop of the other", _START_S)
         run.end()
-
-
-@pytest.mark.exhaustive
-@pytest.mark.timeout(600)
-def test_a_frozen_filter_keeps_the_lock_so_that_two_never_work(stage: Stage, times: int) -> None:
-    """On a local disk: nobody takes over from Python and Java that stand still, and thawed they go on alone."""
-    with Run(stage, "continuous") as run:
-        run.await_fresh("the start", _START_S)
-        with standby_of(run, **settings_of(run)) as (standby, port):
-            for _ in range(2 * times):
-                family = [psutil.Process(run.program.pid), *psutil.Process(run.program.pid).children(recursive=True)]
-                for process in family:
-                    process.suspend()
-                time.sleep(2)  # the standby looks 20 times a second
-                assert not events(standby, "taking_over")
-                for process in family:
-                    process.resume()
-                run.await_fresh("the thaw")
-            assert metrics(port)["fraud_filter_takeovers_total"] == 0
-            kill_all(run.program)
-            wait_until(lambda: bool(events(standby, "taking_over")), "it takes over", standby)
-            run.drain(standby)
-        result = audit(stage.settings())
-        assert result.expected > 0
-        assert (result.lost, result.unexpected) == (0, 0), result

@@ -35,7 +35,10 @@ FORMER = {
 
 
 #: An option that is gone -> what to do instead; those of settings are in `config.GONE`.
-FORMER_OPTIONS = {"--report": "`--json` prints the report as JSON: redirect it into a file"}
+FORMER_OPTIONS = {
+    "--interrupt": "`fraud-filter lab trial kill,handover,rules,switch` does that",
+    "--report": "`--json` prints the report as JSON: redirect it into a file",
+}
 
 
 class Group(click.Group):
