@@ -62,7 +62,11 @@ def test_all_parts_together_are_done_without_a_failure(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("echo \"docker: 'compose' is not a docker command.\" >&2; exit 1", "has no Compose: docker: 'compose' is not"),
+        pytest.param(
+            "echo \"docker: 'compose' is not a docker command.\" >&2; exit 1",
+            "has no Compose: docker: 'compose' is not",
+            marks=pytest.mark.exhaustive,
+        ),
         pytest.param("exit 125", "has no Compose: exit code 125", marks=pytest.mark.exhaustive),
         (None, "there is no docker command on this machine"),
     ],
