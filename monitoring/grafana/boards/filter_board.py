@@ -228,7 +228,8 @@ _FLOW: Content = (
     lines(
         "Duplicates and losses",
         "Decisions on payments that had been decided before, as after a restart: delivery is at-least-once. And "
-        "payments that Kafka removed before they were read. `make audit` counts both again from the topics.",
+        "payments that Kafka removed before they were read. `fraud-filter audit --stack` counts both again "
+        "from the topics.",
         "duplicates-and-losses",
         increase("fraud_filter_duplicate_records_total", "repeated, {{mode}}"),
         increase("fraud_filter_lost_records_total", "lost, {{mode}}"),
