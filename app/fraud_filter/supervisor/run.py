@@ -162,12 +162,12 @@ class FilterRun:
             elif isinstance(ended_by, RestartableError):
                 self.error = ended_by
             else:
-                self._tell(state, "refused", type(ended_by).__name__)
+                self._log_change(state, "refused", type(ended_by).__name__)
                 raise ended_by from None
         reason = self.error.reason if self.error and event in ("failed", "query-restarts") else event
-        return self._tell(state, event, reason)
+        return self._log_change(state, event, reason)
 
-    def _tell(self, state: State, event: Event, reason: str) -> State:
+    def _log_change(self, state: State, event: Event, reason: str) -> State:
         target = next_state(state, event)
         _log.info(
             "state_changed", query=self.settings.query_name, from_state=state, to_state=target, on=event, reason=reason
@@ -328,14 +328,14 @@ class FilterRun:
             raise error
         self.error, self.began = error, time.monotonic()
         if self.standby and error.reason == "slots-lacking":
-            self._tell_restart(error)
+            self._report_restart(error)
             self.standby.queue_again()
             self.stop.event.wait(self.lock.look_s * _LOOKS_OF_STANDBY)
             return "query-restarts"
         self._count_partitions()
         if asked_too_few(self.spark, self.inputs):
             raise error
-        self._tell_restart(error)
+        self._report_restart(error)
         return "query-restarts"
 
     def _hand_over(self) -> Event:
@@ -357,7 +357,7 @@ class FilterRun:
         done = RestartableError("handed-over", "another filter has asked to go on from the checkpoint")
         if self._java_is_lost:
             raise done
-        self._tell_restart(done)
+        self._report_restart(done)
         self.standby.queue_again(is_warm=True)
         return "queued-again"
 
@@ -372,11 +372,11 @@ class FilterRun:
         seconds = self.policy.back_off(error, has_progressed=has_progressed)
         failures = self.policy.failures
         self.monitor.streak.fail(failures, str(error), waits_for_others=error.reason in AWAY)
-        self._tell_restart(error, failures, seconds)
+        self._report_restart(error, failures, seconds)
         self.stop.event.wait(seconds)
         return "waited"
 
-    def _tell_restart(self, error: RestartableError, failures: int = 0, seconds: float = 0.0) -> None:
+    def _report_restart(self, error: RestartableError, failures: int = 0, seconds: float = 0.0) -> None:
         self.monitor.metrics.of(RESTARTS, error.reason).inc()
         _log.warning(
             "restarting",
