@@ -208,7 +208,7 @@ def test_each_payment_is_decided_once_by_its_own_window_also_after_a_kill(run: R
 @pytest.mark.exhaustive  # test_stack_standby switches there and back, and audits the features
 @pytest.mark.timeout(600)
 def test_another_mode_goes_on_without_the_features_and_back_again_with_empty_windows(run: Run) -> None:
-    """As `make switch` does with the rules that ship. The state began twice, and the audit knows where."""
+    """As `rollout --mode` does with the rules that ship. The state began twice, and the audit knows where."""
     for changes in (
         {"real_time_duration": "5 seconds"},
         {"mode": "micro-batch"},

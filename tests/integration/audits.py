@@ -24,7 +24,7 @@ def committed_past_the_end(stack: Deployed) -> dict[str, int]:
 
 
 def audited(stack: Deployed, committed: dict[str, int] | None = None) -> dict[str, int]:
-    """The audit from this machine, as `make audit` does it, up to the `committed` offsets; nothing may be lost.
+    """The audit from this machine, up to the `committed` offsets; nothing may be lost.
 
     Without offsets it is all that was ever sent, of which a filter that lags has some still to decide.
     """

@@ -12,7 +12,7 @@ def test_down_and_up_goes_on_from_the_checkpoint_and_loses_nothing(stack: Deploy
     assert down.returncode == 0, down.stdout
     assert stack.open().states() == []
     status = stack.call("status")
-    assert (status.returncode, status.stdout) == (1, "fraud-filter-test is not running: make up starts it\n")
+    assert (status.returncode, status.stdout) == (1, "fraud-filter-test is not running: `fraud-filter up` starts it\n")
 
     up = stack.call("up")
     assert up.returncode == 0, up.stdout

@@ -168,7 +168,7 @@ def test_each_command_of_the_documents_can_be_called(call: Call) -> None:
         "make dmeo",
         "make bench RATE=100",
         "make bench RATES=many",
-        "make switch MODE=realtime",
+        "fraud-filter rollout --mode realtime",
         "docker compose logs filter",
         "pytest tests/unit/test_nothing.py",
         "python -m fraud_filter.nothing",

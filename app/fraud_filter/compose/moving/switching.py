@@ -23,7 +23,7 @@ def switch(stack: Stack, mode: str, timeout_s: float, *, now: bool = False) -> t
 
     With a standby it is a handover (`roll_out`); else the filter is stopped and started again. The filter itself
     repairs the checkpoint where the new mode could not start from it. A switch that was killed is gone on with by the
-    next one, or by `make up`: the mode stands in `.env`, and no step depends on the one before.
+    next one, or by `fraud-filter up`: the mode stands in `.env`, and no step depends on the one before.
 
     Args:
         timeout_s: seconds for each of the steps.
@@ -101,7 +101,7 @@ def _running_mode(stack: Stack) -> str | None:
     """
     running = {state.service: state for state in stack.states() if state.state == "running"}
     if not running:
-        raise UsageError("the stack does not run: give FRAUD_MODE in .env, and make up")
+        raise UsageError("the stack does not run: give FRAUD_MODE in .env, and call `fraud-filter up`")
     replica = replicas.active(stack) or FILTER
     if replica not in running:
         return None
