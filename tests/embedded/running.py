@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import time
 import uuid
@@ -22,6 +24,18 @@ GOOD = {
     "payment_id": "p1", "card_id": "c1", "amount": 12.5, "currency": "EUR", "merchant": "Corner shop",
     "merchant_category": "groceries", "country": "DE", "card_country": "DE", "created_at": "2026-03-01T12:00:00Z",
 }  # fmt: skip
+
+
+#: `fraud-filter` of this checkout.
+PROGRAM = (sys.executable, "-m", "fraud_filter")
+
+
+def call(*words: object, timeout_s: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What `fraud-filter WORDS` says and ends with, with these variables beside our own."""
+    return subprocess.run(
+        [*PROGRAM, *map(str, words)], env={**os.environ, **environment}, capture_output=True, text=True,
+        timeout=timeout_s, check=False,
+    )  # fmt: skip
 
 
 def payment(payment_id: str, amount: float, card_id: str = "c1") -> bytes:
@@ -65,6 +79,12 @@ class Stage:
             **{f"FRAUD_{name.upper()}": value for name, value in settings.items()},
         }
 
+    @property
+    def options(self) -> list[str]:
+        """Of programs that read the topics."""
+        topics = ["--input-topic", self.input, "--flagged-topic", self.flagged, "--rejected-topic", self.rejected]
+        return ["--kafka-bootstrap-servers", self.address, *topics]
+
     def settings(self) -> Settings:
         """The same as settings, for what is called in this process."""
         return load(
@@ -80,8 +100,7 @@ class Stage:
     def run(self, **settings: str) -> Child:
         """`fraud-filter run`, not yet started."""
         log = self.directory / f"run-{uuid.uuid4().hex[:6]}.log"
-        argv = [sys.executable, "-m", "fraud_filter", "run"]
-        return Child("the filter", argv, log=log, env=self.environment(**settings))
+        return Child("the filter", [*PROGRAM, "run"], log=log, env=self.environment(**settings))
 
     def send(self, values: Iterable[tuple[str, bytes | None]]) -> list[tuple[int, int]]:
         """Writes (key, value) records; returns partition and offset of each."""

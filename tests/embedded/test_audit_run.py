@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from fraud_filter.audit.result import AuditResult, Finding
 from fraud_filter.audit.run import audit
 from fraud_filter.kafka.admin import find_input, open_admin
 from outputs import Outputs, Placed, large
-from running import Stage, payment
+from running import Stage, call, payment
 
 BAD = b'{"payment_id": '
 
@@ -36,11 +35,7 @@ def _audit(outputs: Outputs, **arguments: Any) -> AuditResult:
 
 
 def _call(stage: Stage, *words: str) -> subprocess.CompletedProcess[str]:
-    topics = ["--input-topic", stage.input, "--flagged-topic", stage.flagged, "--rejected-topic", stage.rejected]
-    argv = ["audit", "--kafka-bootstrap-servers", stage.address, *topics, "--settle", "0", *words]
-    return subprocess.run(
-        [sys.executable, "-m", "fraud_filter", *argv], capture_output=True, text=True, timeout=60, check=False
-    )
+    return call("audit", *stage.options, "--settle", "0", *words)
 
 
 def _faults(result: AuditResult) -> tuple[int, int, int]:

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -42,7 +41,7 @@ from fraud_filter.checkpoint.repair import STATE, change_state, finish, prepare_
 from fraud_filter.config import ModeName, load
 from fraud_filter.errors import UsageError
 from fraud_filter.lock.checkpoint_lock import NAME, checkpoint_lock
-from running import until
+from running import PROGRAM, call, until
 
 RECORDED = Path(__file__).parents[1] / "data" / "checkpoints"
 MODES = get_args(ModeName)
@@ -244,22 +243,17 @@ def test_a_file_on_a_local_disk_is_replaced_and_never_away(tmp_path: Path, opene
     assert missing == []
 
 
-def call(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "fraud_filter", "checkpoint", *map(str, words)]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
-
-
 def test_inspect_and_repair_on_the_command_line(checkpoint: Path) -> None:
-    told = call("inspect", checkpoint)
+    told = call("checkpoint", "inspect", checkpoint)
     assert told.returncode == 0, told.stderr
     assert "after a repair" in told.stdout
-    found = json.loads(call("inspect", checkpoint, "--json").stdout)
+    found = json.loads(call("checkpoint", "inspect", checkpoint, "--json").stdout)
     assert (found["written_by"], found["newest_entry"], found["newest_commit"]) == ("continuous", 4, 3)
     assert (found["pending"], found["proven_entry"], found["broken"]) == ([4], 3, {})
     assert found["committed_offsets"] == [json.loads((checkpoint / "offsets/3").read_text().splitlines()[2])]
     assert not any(found["modes"][mode]["startable"] for mode in MODES)  # epoch 4 is pending
     assert all(found["modes"][mode]["repairable"] for mode in MODES)
-    done = call("repair", checkpoint, "--to", "real-time")
+    done = call("checkpoint", "repair", checkpoint, "--to", "real-time")
     assert done.returncode == 0, done.stderr
     assert "real-time mode can start from it now; the old logs are in" in done.stdout
 
@@ -289,8 +283,8 @@ def test_a_repair_and_a_filter_keep_each_other_out(checkpoint: Path) -> None:
     settings = load({"checkpoint": str(checkpoint)})
     before = logs(checkpoint)
     with checkpoint_lock(settings):
-        refused = call("repair", checkpoint)
-        assert call("inspect", checkpoint).returncode == 0
+        refused = call("checkpoint", "repair", checkpoint)
+        assert call("checkpoint", "inspect", checkpoint).returncode == 0
     assert refused.returncode == 2
     (message,) = refused.stderr.splitlines()
     assert f"argument PATH: a filter (process {os.getpid()}) works on" in message
@@ -300,7 +294,7 @@ def test_a_repair_and_a_filter_keep_each_other_out(checkpoint: Path) -> None:
 
 
 def test_a_repair_holds_the_lock_while_it_works(checkpoint: Path) -> None:
-    argv = [sys.executable, "-m", "fraud_filter", "checkpoint", "repair", str(checkpoint)]
+    argv = [*PROGRAM, "checkpoint", "repair", str(checkpoint)]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as program:
         ours = f"repair (process {program.pid})"
         until(lambda: (checkpoint / NAME).exists() and ours in (checkpoint / NAME).read_text(), "the lock")
@@ -318,7 +312,7 @@ def test_a_repair_holds_the_lock_while_it_works(checkpoint: Path) -> None:
     ],
 )
 def test_what_is_no_checkpoint_is_refused_in_a_sentence(tmp_path: Path, verb: str, path: str, said: str) -> None:
-    refused = call(verb, path if "://" in path else tmp_path / path)
+    refused = call("checkpoint", verb, path if "://" in path else tmp_path / path)
     assert refused.returncode == 2
     assert refused.stderr.splitlines()[-1].startswith("fraud-filter: argument PATH: ")
     assert refused.stderr.splitlines()[-1].endswith(said)
@@ -377,7 +371,7 @@ def test_a_record_of_a_repair_that_is_none_is_refused(checkpoint: Path, opened: 
 def test_a_killed_repair_program_is_completed_by_the_next(checkpoint: Path, opened: Opener, sign: str) -> None:
     """The kill comes as soon as a sign of that step is seen, or when it is over: either must be mended."""
     original = logs(checkpoint)
-    argv = [sys.executable, "-m", "fraud_filter", "checkpoint", "repair", str(checkpoint)]
+    argv = [*PROGRAM, "checkpoint", "repair", str(checkpoint)]
     program = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while program.poll() is None and not any(checkpoint.glob(f"{sign}*")):
         time.sleep(0.0005)

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -27,6 +26,7 @@ from fraud_filter.generator.sender import HEADER_GENERATED_AT, Sender
 from fraud_filter.home import HOME
 from fraud_filter.schema import load_schema
 from lab.harness.broker import Broker
+from running import PROGRAM, call
 
 TopicMaker = Callable[..., str]
 
@@ -60,13 +60,6 @@ def _header(record: Message) -> int:
     value = dict(record.headers() or [])[HEADER_GENERATED_AT]
     assert isinstance(value, bytes)
     return int(value)
-
-
-def _call(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fraud_filter", "generate", *words],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
 
 
 def test_everything_arrives_as_reported(broker: Broker, topics: TopicMaker) -> None:
@@ -190,7 +183,7 @@ def test_a_bad_row_ends_a_replay_but_what_came_before_is_delivered(
 def test_records_that_the_broker_refuses_are_counted(broker: Broker, topics: TopicMaker) -> None:
     topic = topics("payments", max_message_bytes="150")
     words = ["--kafka-bootstrap-servers", broker.address, "--input-topic", topic, "--malformed-share", "0"]
-    ran = _call(*words, "--count", "20", "--rate", "1000")
+    ran = call("generate", *words, "--count", "20", "--rate", "1000")
     assert ran.returncode == 1, ran.stderr
     assert "20 sent" in ran.stdout
     assert "0 delivered, 20 failed" in ran.stdout
@@ -212,7 +205,7 @@ def test_a_signal_ends_the_program_with_its_report(number: signal.Signals, broke
     topic = topics("payments")
     words = ["--kafka-bootstrap-servers", broker.address, "--input-topic", topic, "--json"]
     with subprocess.Popen(
-        [sys.executable, "-m", "fraud_filter", "generate", *words],
+        [*PROGRAM, "generate", *words],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as program:  # fmt: skip
         assert program.stderr is not None
@@ -225,7 +218,7 @@ def test_a_signal_ends_the_program_with_its_report(number: signal.Signals, broke
 
 
 def test_a_missing_topic_is_named(broker: Broker) -> None:
-    ran = _call("--kafka-bootstrap-servers", broker.address, "--input-topic", "nowhere")
+    ran = call("generate", "--kafka-bootstrap-servers", broker.address, "--input-topic", "nowhere")
     assert ran.returncode == 2
     assert ran.stderr == (
         "fraud-filter: setting input_topic (--input-topic, FRAUD_INPUT_TOPIC): 'nowhere' does not exist at "

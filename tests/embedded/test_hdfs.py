@@ -7,9 +7,6 @@ entered once. On a local disk the modes follow each other in `tests/integration/
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -25,7 +22,7 @@ from fraud_filter.checkpoint.files import CheckpointFiles
 from hdfs_cluster import Hdfs
 from lab.harness.processes import Child, free_ports
 from models import read, train, with_model
-from running import Stage, wait_until
+from running import Stage, call, wait_until
 
 RECORDED = Path(__file__).parents[1] / "data" / "checkpoints"
 LOCK_S = 6
@@ -39,11 +36,6 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory, java_home: Path) -> Iterator[
     """A cluster for all tests of this file."""
     with Hdfs(tmp_path_factory.mktemp("hdfs"), java_home) as cluster:
         yield cluster
-
-
-def call(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "fraud_filter", *words]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=590, check=False, env={**os.environ, **env})
 
 
 def record(spark: Any, name: str, location: str, without: Sequence[str] = ()) -> CheckpointFiles:
@@ -67,7 +59,8 @@ def test_each_mode_is_killed_and_followed_by_another_and_no_decision_or_score_is
     file.parent.mkdir()
     words = ["kill", "--ways", changes, "--seconds", "1", "--rate", "100", "--output", str(file)]
     words += ["--rules", str(rules), "--below", f"{hdfs.uri}/trials"]
-    done = call("lab", "trial", *words, "--checkpoint-lock-timeout-s", str(LOCK_S), "--continuous-interval", "1 second")
+    quick = ("--checkpoint-lock-timeout-s", LOCK_S, "--continuous-interval", "1 second")
+    done = call("lab", "trial", *words, *quick, timeout_s=590)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(file.read_text())
     assert ",".join(f"{one['mode']}:{one['to']}" for one in found) == changes

@@ -8,7 +8,6 @@ import re
 import select
 import signal
 import subprocess
-import sys
 import time
 import urllib.request
 from collections import Counter
@@ -19,15 +18,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from outputs import Outputs, large, latencies
-from running import Stage, until
+from running import PROGRAM, Stage, until
 
 
 def _argv(stage: Stage, *words: str) -> list[str]:
-    topics = ["--input-topic", stage.input, "--flagged-topic", stage.flagged, "--rejected-topic", stage.rejected]
-    return [
-        *(sys.executable, "-m", "fraud_filter", "probe", "--kafka-bootstrap-servers", stage.address, *topics),
-        *words,
-    ]
+    return [*PROGRAM, "probe", *stage.options, *words]
 
 
 class Program:

@@ -6,25 +6,20 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from outputs import Outputs, large
-from running import Stage
+from running import PROGRAM, Stage, call
 
 
 def argv(stage: Stage, *words: str) -> list[str]:
-    topics = ["--input-topic", stage.input, "--flagged-topic", stage.flagged, "--rejected-topic", stage.rejected]
-    return [
-        *(sys.executable, "-m", "fraud_filter", "tail", "--kafka-bootstrap-servers", stage.address, *topics),
-        *words,
-    ]
+    return [*PROGRAM, "tail", *stage.options, *words]
 
 
 def tail(stage: Stage, *words: str) -> str:
-    done = subprocess.run(argv(stage, *words), capture_output=True, text=True, timeout=60, check=False)
+    done = call("tail", *stage.options, *words)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -89,8 +84,6 @@ def test_a_reader_that_goes_away_is_no_defect(stage: Stage) -> None:
 
 
 def test_a_missing_topic_is_named_with_its_setting(stage: Stage) -> None:
-    done = subprocess.run(
-        [*argv(stage), "--flagged-topic", "nowhere"], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = call("tail", *stage.options, "--flagged-topic", "nowhere")
     assert done.returncode == 2
     assert done.stderr.startswith("fraud-filter: setting flagged_topic (--flagged-topic, FRAUD_FLAGGED_TOPIC)")

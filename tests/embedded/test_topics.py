@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +16,7 @@ from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
 from fraud_filter.kafka.topics import create_topics
 from lab.harness.broker import Broker
+from running import call
 
 
 @pytest.fixture
@@ -98,7 +97,6 @@ def test_the_verb(settings: Settings) -> None:
     for kind in ("input", "flagged", "rejected"):
         words += [f"--{kind}-topic", getattr(settings, f"{kind}_topic")]
     for said in ("created", "exists"):
-        ran = subprocess.run(
-            [sys.executable, "-m", "fraud_filter", *words], capture_output=True, text=True, timeout=60, check=True
-        )
+        ran = call(*words)
+        assert ran.returncode == 0, ran.stderr
         assert ran.stdout.splitlines() == [f"{name}: {said}" for name in _names(settings)]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +22,7 @@ from fraud_filter.generator.sender import Sender
 from fraud_filter.model.saved import read_model
 from fraud_filter.train import from_file
 from models import SCHEMA, SHIPPED, read, settings_with, with_model
-from running import Stage
+from running import Stage, call
 
 COUNT = 4000
 SHARES = Shares(flagged=0.1, malformed=0.02, fraud=0.1)
@@ -71,9 +69,7 @@ def _write(records: list[Any], file: Path) -> None:
 
 def _train(stage: Stage, *words: str) -> dict[str, str]:
     """What the verb prints, by the first word of the line."""
-    argv = [sys.executable, "-m", "fraud_filter", "train", *words, "--trees", "3"]
-    env = stage.environment()
-    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=_TRAINING_S, check=False)
+    done = call("train", *words, "--trees", "3", timeout_s=_TRAINING_S, **stage.environment())
     assert done.returncode == 0, done.stderr
     lines = (line.split(maxsplit=1) for line in done.stdout.splitlines())
     return {line[0]: line[1] for line in lines if len(line) == 2}

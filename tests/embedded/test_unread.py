@@ -6,9 +6,6 @@ A recreated topic is known by its id, however many records it has; what is lost 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -19,7 +16,7 @@ from exhaustive import exhaustive
 from faults import events, java_of, metrics, suspend
 from fraud_filter.audit.run import audit
 from lab.harness.processes import Child, free_ports
-from running import Stage, payment, until, wait_until
+from running import Stage, call, payment, until, wait_until
 
 #: Micro-batch mode reads as async-progress mode does, and commits more often.
 MODES = exhaustive(("async-progress", "continuous", "real-time"), but=["continuous"])
@@ -135,9 +132,7 @@ def require_a_loss_while_java_hangs_is_told(
 
 def call_audit(stage: Stage) -> str:
     """What the verb says of the losses, for which it ends with 1."""
-    argv = [sys.executable, "-m", "fraud_filter", "audit", "--settle", "0"]
-    env = {**os.environ, **stage.environment()}
-    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=120, check=False)
+    done = call("audit", "--settle", "0", timeout_s=120, **stage.environment())
     assert done.returncode == 1, done.stdout + done.stderr
     return done.stdout
 
