@@ -25,7 +25,7 @@ def test_a_standby_says_what_differs_and_goes_on_where_a_killed_filter_ended(sta
         run.await_fresh("the start", _START_S)
         with standby_of(run, **{**settings_of(run), "linger_ms": "1"}) as (standby, port):
             wait_until(lambda: bool(events(standby, "standby_differs")), "it has compared", standby)
-            assert events(standby, "standby_differs")[0].endswith(" in=linger_ms")
+            assert events(standby, "standby_differs")[0].endswith(" differs_in=linger_ms")
             page = metrics(port)
             assert (page["fraud_filter_state/standby"], page["fraud_filter_up"]) == (1, 0)
             assert page["fraud_filter_standby_differs"] == 1
