@@ -20,8 +20,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fraud_filter.text.logs import get_logger
-
 #: A query that reads, parses, decides and writes as the filter does; both engines' classes are loaded by it.
 _COLUMNS = (
     "cast(concat('card-', value) as binary) as key",
@@ -45,8 +43,6 @@ _MAKE_TIMEOUT_S = 300
 _TAKES_IT = b'JAVA_VERSION="17.'
 #: Nobody needs to know that Java does without an archive; the option's own effect is what tells.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
-
-_log = get_logger(__name__)
 
 
 def java_options(archive: Path) -> str:
@@ -72,6 +68,9 @@ def ensure(java_home: Path, say: Callable[[str], None]) -> None:
     Args:
         say: told before something that takes about 20 seconds.
     """
+    from fraud_filter.text.logs import get_logger  # here: the build of an image, which runs `make`, has no such module
+
+    log = get_logger(__name__)
     path = _path(java_home)
     if path is None or path.exists() or not os.access(path.parent, os.W_OK):
         return
@@ -87,10 +86,10 @@ def ensure(java_home: Path, say: Callable[[str], None]) -> None:
                 timeout=_MAKE_TIMEOUT_S,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            _log.warning("class_archive_failed", reason=f"not made within {_MAKE_TIMEOUT_S} s")
+            log.warning("class_archive_failed", reason=f"not made within {_MAKE_TIMEOUT_S} s")
             return
         if ran.returncode:
-            _log.warning("class_archive_failed", reason=(ran.stderr.strip().splitlines() or ["unknown"])[-1])
+            log.warning("class_archive_failed", reason=(ran.stderr.strip().splitlines() or ["unknown"])[-1])
 
 
 def make(path: Path) -> None:

@@ -47,7 +47,7 @@ def _events() -> list[str]:
         call
         for file in HOME.glob("app/fraud_filter/**/*.py")
         for call in ast.walk(ast.parse(file.read_text()))
-        if isinstance(call, ast.Call) and ast.unparse(call.func).startswith("_log.") and call.args
+        if isinstance(call, ast.Call) and ast.unparse(call.func).startswith(("_log.", "log.")) and call.args
     )
     names = {name for call in calls for name in re.findall(r"'([a-z_]+)'", ast.unparse(call.args[0]))}
     return sorted({*names, "probe_started"})
