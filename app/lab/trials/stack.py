@@ -133,7 +133,10 @@ class StackRun:
         return replace(outcome, gap_s=tail.longest.seconds, recovery_s=round(seconds, 1), audit=counts), notes
 
     def _audit(self, trial: Trial, first: Mapping[int, int], end: Mapping[int, int], settle_s: float) -> AuditResult:
-        recorded: Any = recorded_by(self.stage.stack, self.stage.settings) if trial.warm else None
+        # Without it features would be expected of payments that came before the state began.
+        recorded: Any = recorded_by(self.stage.stack, self.stage.settings)
+        if recorded and not trial.warm:  # records that a disturbance removes are counted by `_measure`
+            recorded = replace(recorded, losses=[], committed={})
         return audit(self.stage.settings, start=first, end=end, settle_s=settle_s, recorded=recorded)
 
     def _recover(self, effect: Effect) -> float:
