@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from deployed import Deployed, run
 from waiting import wait_until
@@ -23,7 +24,7 @@ def committed_past_the_end(stack: Deployed) -> dict[str, int]:
     return wait_until("commits past the input's end", past)
 
 
-def audited(stack: Deployed, committed: dict[str, int] | None = None) -> dict[str, int]:
+def audited(stack: Deployed, committed: dict[str, int] | None = None) -> dict[str, Any]:
     """The audit from this machine, up to the `committed` offsets; nothing may be lost.
 
     Without offsets it is all that was ever sent, of which a filter that lags has some still to decide.
@@ -31,6 +32,6 @@ def audited(stack: Deployed, committed: dict[str, int] | None = None) -> dict[st
     reach = ["--to", json.dumps(committed), "--settle", "0"] if committed else ["--settle", "5"]
     audit = run("audit", "--stack", "--json", *reach, FRAUD_ENV_FILE=str(stack.env))
     assert audit.returncode == 0, audit.stdout
-    result: dict[str, int] = json.loads(audit.stdout[audit.stdout.index("{\n") :])
+    result: dict[str, Any] = json.loads(audit.stdout[audit.stdout.index("{\n") :])
     assert (result["lost"], result["unexpected"]) == (0, 0), result
     return result
