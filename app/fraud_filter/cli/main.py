@@ -15,7 +15,6 @@ import click
 import fraud_filter
 from fraud_filter.cli.verbs import LazyGroup, Sections
 from fraud_filter.errors import EXIT_USAGE, FraudFilterError
-from fraud_filter.text.logs import formatter
 from fraud_filter.text.terminal import printable_lines
 
 GROUPS: Sections = {
@@ -72,11 +71,21 @@ def cli() -> None:
     """
 
 
+class _BareFormatter(logging.Formatter):
+    """Text without time and level. The log's library, most of the time that `--help` took, is imported when needed."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        from fraud_filter.text.logs import formatter
+
+        return formatter("text", "%(message)s").format(record)
+
+
 def main() -> None:
     """Runs the program and exits with the verb's code."""
     sys.excepthook = _show_defect
     if logging.lastResort:  # what verbs without logs of their own warn of
-        logging.lastResort.setFormatter(formatter("text", "%(message)s"))
+        logging.lastResort.setFormatter(_BareFormatter())
     try:
         code = cli.main(prog_name="fraud-filter", standalone_mode=False)
     except FraudFilterError as error:

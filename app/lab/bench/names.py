@@ -50,18 +50,6 @@ def parse_names(text: str, known: Collection[_Name], argument: str, what: str) -
     return tuple(chosen)
 
 
-def parse_kinds(text: str, known: tuple[_Name, ...], argument: str, what: str) -> list[_Name]:
-    """The names in `text`, one at least, in the order of `known`.
-
-    Raises:
-        UsageError: a name is not known, or is given twice; none is given.
-    """
-    named = parse_names(text, known, argument, what)
-    if not named:
-        raise UsageError(f"argument {argument}: {text!r} names none: choose from {', '.join(known)}")
-    return [kind for kind in known if kind in named]
-
-
 def split(text: str) -> list[str]:
     """What stands between the commas."""
     return [part.strip() for part in text.split(",") if part.strip()]

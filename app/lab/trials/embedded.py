@@ -18,7 +18,7 @@ from lab.harness.drain import drain, open_input
 from lab.harness.embedded_stack import Say, Scene, embedded_stack
 from lab.harness.outcome import Audited
 from lab.harness.processes import Child, stop_signals
-from lab.harness.programs import generator_program, location
+from lab.harness.programs import filter_program, generator_program, location
 from lab.harness.waiting import let_pass, raise_if_dead, wait_until
 from lab.trials.cards import send_cards
 from lab.trials.filter_run import FilterRun
@@ -118,10 +118,12 @@ class Relay:
         """Starts a filter: in the trial's first mode the first one and standbys, others in the mode after it."""
         mode = trial.mode if standby or not self._runs else trial.to
         self._runs += 1
-        run = FilterRun(
-            self.scene.stack, mode, self._start, checkpoint=self._name, standby=standby, handover=handover,
+        stack = self.scene.stack
+        child = filter_program(
+            stack, mode, self._start, checkpoint=self._name, standby=standby, handover=handover,
             log=f"{self._name}-{self._runs:02}-{mode}.log", changes=self.changes,
         )  # fmt: skip
+        run = FilterRun(child, stack.settings.stop_timeout_s)
         self.filters.append(run)
         run.child.start()
         return run

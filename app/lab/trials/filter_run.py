@@ -5,17 +5,13 @@ from __future__ import annotations
 import re
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import psutil
 
-from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError
-from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.processes import Child, family_of, kill_family, signal_each
-from lab.harness.programs import filter_program
 from lab.harness.waiting import wait_until
 
 _PARTS = re.compile(r" event=(standby_ready|taking_over|started|restarting) ")
@@ -29,26 +25,10 @@ _HANDED_OVER_S = 60
 class FilterRun:
     """`fraud-filter run` as a child process."""
 
-    def __init__(
-        self,
-        stack: EmbeddedStack,
-        mode: ModeName,
-        start: Mapping[int, int],
-        *,
-        checkpoint: str,
-        log: str,
-        standby: bool = False,
-        handover: bool = False,
-        changes: Mapping[str, Any] | None = None,
-    ) -> None:
-        """`start`: input offsets, for an empty checkpoint; `checkpoint`: its directory's name; `log`: the log's.
-
-        `standby`: it waits for another one's end; `handover`: it asks for that; `changes`: settings of its own.
-        """
-        self._timeout_s = stack.settings.stop_timeout_s + _MARGIN_S
-        self.child = filter_program(
-            stack, mode, start, checkpoint=checkpoint, log=log, standby=standby, handover=handover, changes=changes
-        )
+    def __init__(self, child: Child, stop_timeout_s: float) -> None:
+        """`child`: the program, not started; `stop_timeout_s`: the setting of that name."""
+        self.child = child
+        self._timeout_s = stop_timeout_s + _MARGIN_S
 
     def stop(self) -> int | None:
         """Stops it by SIGTERM; returns the exit code."""
