@@ -43,7 +43,7 @@ timeout_option = click.option(
 @click.option(
     "--standby/--no-standby",
     default=None,
-    help="a second filter that waits, warm, on workers of its own, and takes over, from now on  [STANDBY]",
+    help="from now on run a warm standby on its own workers, which takes over when the active filter ends  [STANDBY]",
 )
 def up(env: Path, timeout_s: float, workers: int | None, secure: bool | None, standby: bool | None) -> None:
     """Check, build and start the stack; return when every service is healthy.
@@ -99,8 +99,8 @@ def rollout(env: Path, timeout_s: float, mode: str | None, now: bool) -> None:
     """Build the images, and replace the stack's filter by what .env, the folder conf and the images say now.
 
     With a standby (`up --standby`) that one is replaced first and warms up; the active one hands over to it at its next
-    commit, in real-time mode within real_time_duration, and is replaced once payments are decided. Until then it is a
-    warm way back: it takes over should the new one fail. Without a standby the filter is stopped and started again.
+    commit, in real-time mode within real_time_duration, and is replaced once payments are decided. Until then it takes
+    over if the new one fails. Without a standby the filter is stopped and started again.
     Exit codes: 0 done, or nothing to do; 1 a filter did not become ready: the active one runs on; 2 bad input.
     """
     from fraud_filter.compose import conf, env_file, images

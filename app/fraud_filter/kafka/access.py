@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it lists not all that it exports  # type: ignore[attr-defined]  # it lists not all that it exports
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it does not list all that it exports
     AclBinding,
     AclBindingFilter,
     AclOperation,
@@ -213,7 +213,7 @@ class Cluster:
         }
 
     def _require_rights(self) -> None:
-        """Asked first: whom the brokers refuse, librdkafka 2.16 tells of no rights at all, and crashes over logins."""
+        """Asked first: without the right, librdkafka 2.16 reports an empty list of rights, and crashes over logins."""
         described = self._admin.describe_cluster(include_authorized_operations=True, **self._timeout)
         if not set(described.result().authorized_operations or ()) >= _NEEDED:
             raise self._refused("do not tell", "that is for their administrators")

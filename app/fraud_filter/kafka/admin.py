@@ -40,7 +40,7 @@ _KNOWN_MS = 3_000
 class Topic:
     """`id` as Kafka's own tools print it, "" where the brokers give none (before 2.8); its partitions in order.
 
-    `led` are those that have a leader now: no broker tells of the others.
+    `led`: those that have a leader now. Brokers give no offsets of the others.
     """
 
     id: str
@@ -164,7 +164,7 @@ def ask_bounds(admin: AdminClient, settings: Settings, partitions: Iterable[int]
         partitions: such as have a leader; librdkafka waits for the leader of another, and all others with it.
 
     Raises:
-        FraudFilterError: no broker tells of any.
+        FraudFilterError: no broker gives the offsets of any partition.
     """
     asked = [TopicPartition(settings.input_topic, number) for number in partitions]
     if not asked:
