@@ -20,6 +20,7 @@ FILES = (
     "app/base",
     "app/blocked-cards.txt",
     "app/hatch_build.py",
+    "app/jarcopy.py",
     "app/locked",
     "app/payment.ddl",
     "app/rules-velocity.yml",

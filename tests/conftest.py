@@ -78,7 +78,7 @@ def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def installed(programs: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """`fraud-filter WORDS` of the wheel, in a directory."""
-    from fraud_filter.java.runtime import require_java
+    from lab.harness.java import require_java
 
     def call(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         own = {name: os.environ[name] for name in ("HOME", "PATH", "TMPDIR") if name in os.environ}

@@ -14,12 +14,12 @@ from kafka.errors import NodeNotReadyError
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from fraud_filter.config import load
-from fraud_filter.java import class_archive
-from fraud_filter.java.jars import KAFKA_LOCK, SPARK_LOCK, resolve_jars
-from fraud_filter.java.runtime import require_java
+from fraud_filter.java.jars import resolve_jars
 from fraud_filter.kafka.topics import load_topics
 from lab.harness.broker import Broker
+from lab.harness.java import require_java
 from lab.harness.processes import stop_signals
+from lab.harness.supplies import KAFKA_LOCK, SPARK_LOCK, ensure_class_archive
 from lab.harness.workspace import Workspace
 from outputs import Outputs
 from running import Stage, StageMaker, create_topic
@@ -32,7 +32,7 @@ def java_home() -> Path:
     """A usable Java, got by the program's own means, in JAVA_HOME for everything that the tests start."""
     home = require_java()
     os.environ["JAVA_HOME"] = str(home)
-    class_archive.ensure(home, print)
+    ensure_class_archive(home, print)
     # Here, because programs that tests start with few variables do not know the machine's proxy or its certificates.
     resolve_jars(SPARK_LOCK)
     # The second compiler costs more than it gives where a query runs for seconds: half of the tests' CPU time.

@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from fraud_filter.java import class_archive
+from lab.harness.supplies import ensure_class_archive
 
 
 def test_a_session_uses_the_archive(spark: Any, java_home: Path) -> None:
@@ -21,5 +22,5 @@ def test_a_session_uses_the_archive(spark: Any, java_home: Path) -> None:
 
 def test_it_is_made_once(java_home: Path) -> None:
     said: list[str] = []
-    class_archive.ensure(java_home, said.append)
+    ensure_class_archive(java_home, said.append)
     assert said == []

@@ -12,8 +12,8 @@ from deployed import Deployed, make_env, run
 from fraud_filter.compose import engine, env_file
 from fraud_filter.home import HOME
 from fraud_filter.java.jars import resolve_jars
-from fraud_filter.java.runtime import require_java
 from lab.harness.broker import Broker
+from lab.harness.java import require_java
 from lab.harness.workspace import Workspace
 from waiting import wait_until
 

@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.java.runtime import find_java
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -93,7 +92,8 @@ def _join(told: bytes) -> Any:
 
 def _why(conf: SparkConf) -> str:
     """Why there is no gateway: what Java or Spark's scripts wrote themselves stands above."""
-    if find_java(lambda _: None) is None:
-        return "Java does not start: there is no Java 17 or 21 in JAVA_HOME or on the PATH"
     given = f"spark_master {conf.get('spark.master')!r} and spark_conf" if conf.get("spark.master") else "spark_conf"
-    return f"Spark's Java process ended at its start; its own words are above (it was started with {given})"
+    return (
+        f"Spark's Java process ended at its start; its own words are above (it needs Java 17 or 21, in "
+        f"JAVA_HOME or on the PATH, and was started with {given})"
+    )

@@ -1,6 +1,6 @@
 """Jars by their lock: fetches what the local Maven repository lacks and verifies the SHA-256 of every jar.
 
-The lock (`jgo.lock.toml`, written by `jarlock`) alone decides what is fetched; nothing is resolved again, and
+The lock (`jgo.lock.toml`, written by `tools/jarlock.py`) alone decides what is fetched; nothing is resolved again, and
 with all jars present the network is not touched.
 """
 
@@ -23,14 +23,8 @@ from jgo.maven import Artifact, MavenContext, PythonResolver
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.home import HOME
 
-SPEC_NAME = "jgo.toml"
-LOCK_NAME = "jgo.lock.toml"
-#: The jars of the broker, and those that Spark's Kafka connector adds to the pyspark package.
-KAFKA_LOCK = HOME / "kafka" / LOCK_NAME
-SPARK_LOCK = HOME / "spark" / LOCK_NAME
-
+SPEC_NAME, LOCK_NAME = "jgo.toml", "jgo.lock.toml"
 #: Downloads at a time: enough to hide the latency of small jars, few enough to be a polite guest.
 _CONNECTIONS = 4
 

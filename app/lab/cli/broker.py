@@ -29,11 +29,12 @@ def command(settings: Settings, port: int, data_dir: Path | None) -> None:
 
     The topics of kafka/topics.yml are created. Other verbs reach it with the printed KAFKA_BOOTSTRAP_SERVERS.
     """
-    from fraud_filter.java.jars import KAFKA_LOCK, resolve_jars
-    from fraud_filter.java.runtime import require_java
+    from fraud_filter.java.jars import resolve_jars
     from fraud_filter.kafka.topics import create_topics
     from lab.harness.broker import Broker
+    from lab.harness.java import require_java
     from lab.harness.processes import stop_signals
+    from lab.harness.supplies import KAFKA_LOCK
     from lab.harness.workspace import Workspace
 
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 import fraud_filter
-from fraud_filter.java.runtime import inspect
+from lab.harness.java import inspect
 
 
 def describe_machine() -> dict[str, str | int | float]:

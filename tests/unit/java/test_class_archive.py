@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fraud_filter.java import class_archive
+from lab.harness.supplies import ensure_class_archive
 
 
 def test_without_a_java_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,7 +24,7 @@ def test_a_java_that_would_not_take_it_gets_none(
     said: list[str] = []
     if release:
         (tmp_path / "release").write_text(release)
-    class_archive.ensure(tmp_path, said.append)
+    ensure_class_archive(tmp_path, said.append)
     assert said == []
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert class_archive.find() is None
@@ -38,7 +39,7 @@ def test_a_java_that_fails_is_logged_and_no_error(
     java.chmod(0o755)
     (tmp_path / "release").write_text(f'JAVA_VERSION="17.0.{os.getpid()}"\n')
     said: list[str] = []
-    class_archive.ensure(tmp_path, said.append)
+    ensure_class_archive(tmp_path, said.append)
     assert said == ["preparing Spark's classes for faster starts (once)"]
     assert "'event': 'class_archive_failed'" in caplog.text
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fraud_filter.java.jarcopy import main
+from jarcopy import main
 
 JAR = b"a jar"
 

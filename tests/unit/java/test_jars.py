@@ -15,7 +15,8 @@ import pytest
 from jgo.env import LockFile, compute_spec_hash
 
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.java.jars import KAFKA_LOCK, SPARK_LOCK, SPEC_NAME, resolve_jars
+from fraud_filter.java.jars import SPEC_NAME, resolve_jars
+from lab.harness.supplies import KAFKA_LOCK, SPARK_LOCK
 
 JARS = {"alpha": b"first jar", "beta": b"second jar" * 100_000, "gamma": b"third jar"}
 

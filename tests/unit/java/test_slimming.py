@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fraud_filter.java.slimming import UNNEEDED, is_unneeded, slim
+from spark.slimming import UNNEEDED, is_unneeded, slim
 
 SPEC = importlib.util.find_spec("pyspark")
 assert SPEC is not None

@@ -1,6 +1,6 @@
 """Puts the jars of a lock into a folder, verified. The images are built with it.
 
-Run as `python -m fraud_filter.java.jarcopy LOCK FOLDER`.
+Run as `python app/jarcopy.py LOCK FOLDER`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fraud_filter.errors import UsageError
-from fraud_filter.java import runtime as java
+from lab.harness import java
 
 VECTOR = "jdk.incubator.vector"
 
