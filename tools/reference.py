@@ -15,7 +15,7 @@ from fraud_filter.config.settings import setting_groups
 from fraud_filter.home import HOME
 from fraud_filter.metrics.catalogue import CATALOGUE, Program
 from fraud_filter.modes import MODES
-from fraud_filter.text.tables import markdown, write_between
+from lab.harness.tables import markdown, write_between
 
 METRICS, SETTINGS = HOME / "docs/metrics.md", HOME / "docs/settings.md"
 _OF_METRICS = ("metric", "type", "unit", "labels", "modes", "meaning")

@@ -14,7 +14,7 @@ from fraud_filter.rules.check import check_rules
 from fraud_filter.rules.ruleset import Rule, RuleSet, load_rules
 from fraud_filter.rules.words import FUNCTIONS, OTHERWISE, QUANTIFIERS, REFUSED, REWRITTEN
 from fraud_filter.schema import load_schema
-from fraud_filter.text.tables import markdown, write_between
+from lab.harness.tables import markdown, write_between
 from running import call
 
 SCHEMA = load_schema(HOME / "app/payment.ddl")

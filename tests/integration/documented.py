@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from fraud_filter.home import HOME
-from fraud_filter.text import tables
+from lab.harness import tables
 
 FILE = HOME / "docs/results/network.md"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from click.shell_completion import CompletionItem
 from pydantic import SecretStr
 
 from fraud_filter import config
-from fraud_filter.errors import UsageError
 
 #: What stands for a value of a type in the help.
 _METAVARS: dict[Any, str] = {
@@ -69,24 +67,6 @@ def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[...
         return command
 
     return decorate
-
-
-def rate_option(default: float, what: str = "records per second") -> Callable[..., Any]:
-    """`--rate`: a number above 0, in `what`."""
-
-    def require_finite(_: click.Context, __: click.Parameter, rate: float) -> float:
-        if not math.isfinite(rate):
-            raise UsageError(f"argument --rate: {rate:g} is not accepted: give a number above 0")
-        return rate
-
-    return click.option(
-        "--rate",
-        type=click.FloatRange(min=0, min_open=True),
-        default=default,
-        show_default=True,
-        callback=require_finite,
-        help=what,
-    )
 
 
 class _SettingOption(click.Option):

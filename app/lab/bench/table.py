@@ -9,10 +9,10 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from fraud_filter.text.tables import markdown
 from lab.bench.result import MOST_STOLEN, RateResult, StartResult
 from lab.harness.numbers import NOT_MEASURED, format_number
 from lab.harness.outcome import must_be_zero
+from lab.harness.tables import markdown
 
 #: Columns of a result: heading, and what of it is shown.
 _COLUMNS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Text | str]]] = {

@@ -51,13 +51,13 @@ def command(
     Needs Java 17 or 21 and no Docker; nothing is left running. Exit code 1: an audit found lost or unexpected
     payments, or a contender failed.
     """
-    from fraud_filter.text.tables import write_between
     from lab.bench.contenders import available, parse_contenders
     from lab.bench.plan import Load, parse_rates
     from lab.bench.report import report_data, write_report
     from lab.bench.run import run_bench
     from lab.bench.table import markdown_results, ratio_lines, result_table
     from lab.harness.outputs import check_directory
+    from lab.harness.tables import write_between
 
     under = Load(rates=parse_rates(rates), **load)
     chosen = available(parse_contenders(contenders), min(under.rates), under.partitions)

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from fraud_filter.cli.options import rate_option
 from fraud_filter.errors import EXIT_OK
 from lab.cli.console import open_console
-from lab.cli.options import SOME, docs_option
+from lab.cli.options import SOME, docs_option, rate_option
 
 _COUNT = click.IntRange(1)
 _COLUMNS = (
@@ -39,9 +38,9 @@ def command(report: Path, rate: float, docs: Path | None, **arguments: float) ->
     """
     from rich.table import Table
 
-    from fraud_filter.text.tables import markdown, shown, write_between
     from lab.bench.capacity import Machines, estimate, load_report
     from lab.bench.table import rounded
+    from lab.harness.tables import markdown, shown, write_between
 
     machines = Machines(**arguments)  # type: ignore[arg-type]  # each by its own type
     needs = estimate(load_report(report)["results"], rate, machines)

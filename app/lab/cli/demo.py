@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from fraud_filter.cli.options import rate_option, settings_options
+from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 from lab.bench.names import KNOBS
 from lab.cli.console import open_console, tell_end
-from lab.cli.options import PARTITIONS, SEED, SHARE, SOME, Number
+from lab.cli.options import PARTITIONS, SEED, SHARE, SOME, Number, rate_option
 
 
 @click.command()

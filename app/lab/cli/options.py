@@ -9,9 +9,8 @@ from typing import Any
 
 import click
 
-from fraud_filter.cli.files import require_writable
 from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.text.tables import find_place
+from lab.harness.tables import find_place
 
 
 class Number(click.FloatRange):
@@ -66,11 +65,32 @@ _OPTIONS = (
 )
 
 
+def rate_option(default: float, what: str = "records per second") -> Callable[..., Any]:
+    """`--rate`: a number above 0, in `what`."""
+    return click.option("--rate", type=Number(0, min_open=True), default=default, show_default=True, help=what)
+
+
 def load_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     """The fields of a `Load`, and how often each contender is started."""
     for option in reversed(_OPTIONS):
         verb = option(verb)
     return verb
+
+
+def _require_writable(_: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
+    """A click callback: makes the file if it is not there.
+
+    Raises:
+        UsageError: it can't be written.
+    """
+    if file:
+        try:
+            file.touch()
+        except OSError as error:
+            raise UsageError(
+                f"argument {option.opts[0]}: {file} can't be written: {error.strerror or error}; name another file"
+            ) from None
+    return file
 
 
 def results_option(name: str) -> Callable[..., Any]:
@@ -80,7 +100,7 @@ def results_option(name: str) -> Callable[..., Any]:
         type=click.Path(dir_okay=False, path_type=Path),
         default=Path(name),
         show_default=True,
-        callback=require_writable,
+        callback=_require_writable,
         help="where the results go",
     )
 

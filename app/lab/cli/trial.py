@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fraud_filter.cli.options import rate_option, settings_options
+from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings, refused
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 from lab.cli.console import open_console
-from lab.cli.options import docs_option, results_option
+from lab.cli.options import docs_option, rate_option, results_option
 
 if TYPE_CHECKING:
     from lab.trials.plan import Trial
@@ -113,8 +113,8 @@ def command(
     left running. Exit code 1: something was lost or unexpected, or decisions did not come back (in time). At random it
     is also 1 where memory, threads or open files of a process grow. Duplicates are counted, and are no fault.
     """
-    from fraud_filter.text.tables import write_between
     from lab.harness.outputs import read_items
+    from lab.harness.tables import write_between
     from lab.trials.catalogue import DISTURBANCES, RANDOM
     from lab.trials.result import FIELDS, markdown_table, result_table, trend_table, write_outcomes
     from lab.trials.run import run_trials

@@ -11,9 +11,9 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from fraud_filter.text.tables import markdown, shown
 from lab.harness.outcome import NOT_AUDITED, Audited
 from lab.harness.outputs import write_items
+from lab.harness.tables import markdown, shown
 from lab.trials.plan import Trial
 
 #: What is told apart in a file of results.

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from fraud_filter.home import HOME
-from fraud_filter.text.tables import find_place
+from lab.harness.tables import find_place
 
 README = HOME / "monitoring/README.md"
 RULES = HOME / "monitoring/prometheus/rules"

@@ -9,7 +9,7 @@ import pytest
 
 from fraud_filter.home import HOME
 from fraud_filter.modes import MODES
-from fraud_filter.text.tables import find_place
+from lab.harness.tables import find_place
 
 README = (HOME / "README.md").read_text(encoding="utf-8")
 BENCHMARK = HOME / "docs/results/bench.md"
