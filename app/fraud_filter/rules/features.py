@@ -13,19 +13,18 @@ and what lies between them is a table: Java and Python multiply, add and divide 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from fraud_filter.config import duration_s
 from fraud_filter.config.kinds import Duration
-from fraud_filter.rules.document import explain
 from fraud_filter.schema import RULES_FIELD, PaymentSchema
 from fraud_filter.schema import Field as PaymentField
-from fraud_filter.text.ddl import WHOLE
+from fraud_filter.text.ddl import WHOLE, Kind, parse_type
 from fraud_filter.text.nearest import did_you_mean
 
 #: Steps of a half-life.
@@ -74,8 +73,6 @@ _EXACT = (*WHOLE, "STRING", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
 _KEYS = (*WHOLE, "STRING")
 
 _VALUE = re.compile(r"(?P<kind>\w+)(?:\(\s*(?P<field>[^()]+?)\s*\))?")
-
-_DECIMAL = re.compile(r"DECIMAL\((\d+)(?:, ?(\d+))?\)")
 
 _MOST_DIGITS = 38
 
@@ -143,60 +140,85 @@ def reach_ms(features: Iterable[Feature]) -> int:
     return longest_ms * ((STRIDE + 1) if any(feature.half_ms for feature in known) else 1) + late_ms
 
 
+def _length(text: str) -> str:
+    if not 1 <= duration_s(text) <= _LONGEST_S:
+        raise ValueError("it is between a second and a year long, such as '10 minutes'")
+    return text
+
+
+def _value(given: object) -> tuple[str, str | None]:
+    """The kind of a value, and its field."""
+    match = _VALUE.fullmatch(str(given).strip())
+    if match is None or match["kind"] not in (OF_FIELD if match["field"] else PLAIN):
+        known = (*PLAIN, *(f"{each}(FIELD)" for each in OF_FIELD))
+        raise ValueError(f"unknown value{did_you_mean(str(given), known)}; there are {', '.join(known)}")
+    return match["kind"], match["field"]
+
+
+_Length = Annotated[Duration, AfterValidator(_length)]
+
+
 class FeatureEntry(BaseModel):
     """A feature as it stands in the file."""
 
     model_config = ConfigDict(extra="forbid")
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
     per: str
-    over: Annotated[Duration, AfterValidator(lambda text: _length(text))] | None = None
-    decay: (
-        Annotated[Duration, AfterValidator(lambda text: _length(text, "a half-life", "a month", HALVINGS))] | None
-    ) = None
+    over: _Length | None = None
+    decay: _Length | None = None
     by: str | None = None
-    late: Annotated[Duration, AfterValidator(lambda text: _length(text, "it"))] | None = None
-    value: Annotated[str, AfterValidator(lambda text: _value(text))]
+    late: _Length | None = None
+    value: Annotated[tuple[str, str | None], BeforeValidator(_value)]
     description: str = ""
 
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        if (self.over is None) == (self.decay is None):
+            raise ValueError("give either `over:` (an exact window) or `decay:` (a half-life)")
+        if (self.by is None) != (self.late is None):
+            raise ValueError(
+                "`by:` (a field with a time) and `late:` (how far it may lie before the append time) go together"
+            )
+        if self.decay and self.value[0] not in DECAYING:
+            raise ValueError(f"decay: {self.value[0]} does not decay; {' and '.join(DECAYING)} do, others take `over:`")
+        if self.decay and self.by:
+            raise ValueError("decay: goes by the append time alone; leave out `by:` and `late:`, or give `over:`")
+        if self.decay and HALVINGS * duration_s(self.decay) > _LONGEST_S:
+            raise ValueError("decay: a half-life is at most a month long")
+        return self
 
-def _length(text: str, what: str = "a window", most: str = "a year", windows: int = 1) -> str:
-    if not 1 <= duration_s(text) <= _LONGEST_S / windows:
-        raise ValueError(f"{what} is between a second and {most} long, such as '10 minutes'")
-    return text
 
+def parse_feature(entry: FeatureEntry, line: int, schema: PaymentSchema) -> Feature:
+    """The feature of an entry.
 
-def _value(text: str) -> str:
-    match = _VALUE.fullmatch(text.strip())
-    kind, has_field = (match["kind"], match["field"] is not None) if match else ("", False)
-    if kind not in (OF_FIELD if has_field else PLAIN):
-        known = (*PLAIN, *(f"{each}(FIELD)" for each in OF_FIELD))
-        raise ValueError(f"unknown value{did_you_mean(text, known)}; there are {', '.join(known)}")
-    return text
-
-
-def parse_feature(given: Any, line: int, schema: PaymentSchema) -> tuple[Feature | None, list[str]]:
-    """The feature and all that is wrong with it; the feature is None where something is."""
-    try:
-        entry = FeatureEntry.model_validate(given)
-    except ValidationError as error:
-        return None, [explain(detail, FeatureEntry) for detail in error.errors()]
-    match = _VALUE.fullmatch(entry.value.strip())
-    assert match  # noqa: S101 - checked by the entry
-    kind, field = match["kind"], match["field"]
-    flaws = [*_name_flaws(entry.name, schema), *_key_flaws(entry.per, schema)]
-    flaws += [*_length_flaws(entry, kind), *_time_flaws(entry, schema)]
-    type_, wrong = _value_type(kind, field, schema)
-    total = _sum_type(_type(schema, field)) if kind in ("sum", "avg") and not wrong else ""
-    if flaws or wrong:
-        return None, [*flaws, *wrong]
+    Raises:
+        ValueError: what is wrong with it.
+    """
+    types = {field.name: field.type for field in schema.fields}
+    for name in types:
+        if entry.name.lower() == name.lower():
+            raise ValueError(f"a record has a field {name!r}; give the feature another name")
+    if entry.name.lower() == RULES_FIELD:
+        raise ValueError(f"the name {entry.name!r} is reserved; give the feature another")
+    _check_type("per", entry.per, types, "it", _KEYS)
+    if entry.by:
+        _check_type("by", entry.by, types, "it", ("TIMESTAMP",))
+    (kind, field), total = entry.value, ""
+    type_ = "INT" if kind in ("count", "count_distinct") else "DOUBLE"
+    if kind == "count_distinct":
+        _check_type("value", str(field), types, kind, (*_EXACT, "DECIMAL"))
+    elif field:
+        _check_type("value", field, types, kind, (*WHOLE, *_FLOATING, "DECIMAL"))
+        total = _sum_type(parse_type(types[field])) if kind in ("sum", "avg") else ""
+        type_ = {"sum": total, "avg": "DOUBLE"}.get(kind, types[field])
     if entry.decay:
-        half_ms = round(duration_s(entry.decay) * 1000)
-        decaying = Feature(entry.name, line, entry.per, HALVINGS * half_ms, kind, field, "DOUBLE", "DOUBLE", half_ms)
-        return decaying, []
-    over_ms = round(duration_s(entry.over or "") * 1000)
-    late_ms = round(duration_s(entry.late) * 1000) if entry.late else 0
-    by = entry.by or ""
-    return Feature(entry.name, line, entry.per, over_ms, kind, field, type_, total, by=by, late_ms=late_ms), []
+        half_ms = _ms(entry.decay)
+        return Feature(entry.name, line, entry.per, HALVINGS * half_ms, kind, field, "DOUBLE", "DOUBLE", half_ms)
+    late_ms = _ms(entry.late) if entry.late else 0
+    window_ms = _ms(str(entry.over))
+    return Feature(
+        entry.name, line, entry.per, window_ms, kind, field, type_, total, by=entry.by or "", late_ms=late_ms
+    )
 
 
 def fields_of(features: Iterable[Feature]) -> tuple[PaymentField, ...]:
@@ -204,81 +226,23 @@ def fields_of(features: Iterable[Feature]) -> tuple[PaymentField, ...]:
     return tuple(PaymentField(feature.name, feature.type, required=False) for feature in features)
 
 
-def _name_flaws(name: str, schema: PaymentSchema) -> list[str]:
-    taken = {field.name.lower(): field.name for field in schema.fields}
-    if name.lower() in taken:
-        return [f"a record has a field {taken[name.lower()]!r}; give the feature another name"]
-    if name.lower() == RULES_FIELD:
-        return [f"the name {name!r} is reserved; give the feature another"]
-    return []
+def _check_type(key: str, name: str, types: Mapping[str, str], what: str, takes: Sequence[str]) -> None:
+    """A ValueError says why the field can't stand under a key of the entry."""
+    if name not in types:
+        raise ValueError(f"{key}: unknown field {name!r}{did_you_mean(name, types)}; a record has {', '.join(types)}")
+    if types[name].partition("(")[0] not in takes:
+        raise ValueError(f"{key}: {what} takes a field of type {', '.join(takes)}; {name!r} is of type {types[name]}")
 
 
-def _key_flaws(per: str, schema: PaymentSchema) -> list[str]:
-    types = {field.name: field.type for field in schema.fields}
-    if per not in types:
-        return [f"per: unknown field {per!r}{did_you_mean(per, types)}; a record has {', '.join(sorted(types))}"]
-    if types[per] not in _KEYS:
-        return [f"per: {per!r} is of type {types[per]}; a key is of type {', '.join(_KEYS)}"]
-    return []
+def _ms(interval: str) -> int:
+    return round(duration_s(interval) * 1000)
 
 
-def _length_flaws(entry: FeatureEntry, kind: str) -> list[str]:
-    if (entry.over is None) == (entry.decay is None):
-        return ["give either `over:` (an exact window) or `decay:` (a half-life)"]
-    if entry.decay and kind not in DECAYING:
-        return [f"decay: {kind} does not decay; {' and '.join(DECAYING)} do, others take `over:`"]
-    return []
-
-
-def _time_flaws(entry: FeatureEntry, schema: PaymentSchema) -> list[str]:
-    if (entry.by is None) != (entry.late is None):
-        return ["`by:` (a field with a time) and `late:` (how far it may lie before the append time) go together"]
-    if entry.by is None:
-        return []
-    times = [field.name for field in schema.fields if field.type == "TIMESTAMP"]
-    if entry.by not in times:
-        known = ", ".join(times) or "none"
-        return [f"by: {entry.by!r} is no field of type TIMESTAMP{did_you_mean(entry.by, times)}; there are {known}"]
-    if entry.decay:
-        return ["decay: goes by the append time alone; leave out `by:` and `late:`, or give `over:`"]
-    return []
-
-
-def _value_type(kind: str, field: str | None, schema: PaymentSchema) -> tuple[str, list[str]]:
-    """The type of a value, or what is wrong with it."""
-    if field is None:
-        return ("INT" if kind == "count" else "DOUBLE"), []
-    types = {each.name: each.type for each in schema.fields}
-    if field not in types:
-        known = ", ".join(sorted(types))
-        return "", [f"value: unknown field {field!r}{did_you_mean(field, types)}; a record has {known}"]
-    given = types[field]
-    numbers = (*WHOLE, *_FLOATING, f"DECIMAL of {_MOST_DIGITS - _MORE_DIGITS} digits at most")
-    is_right = given in (*WHOLE, *_FLOATING) or _digits(given) is not None
-    needed: tuple[str, ...] = numbers
-    result = {"sum": _sum_type(given), "avg": "DOUBLE"}.get(kind, given)
-    if kind == "count_distinct":
-        is_right, needed = given in _EXACT or given.startswith("DECIMAL"), (*_EXACT, "DECIMAL")
-        result = "INT"
-    if not is_right:
-        return "", [f"value: {kind} takes a field of type {', '.join(needed)}; {field!r} is of type {given}"]
-    return result, []
-
-
-def _type(schema: PaymentSchema, name: str | None) -> str:
-    return next(field.type for field in schema.fields if field.name == name)
-
-
-def _digits(given: str) -> tuple[int, int] | None:
-    """Precision and scale of a DECIMAL that can be added."""
-    match = _DECIMAL.fullmatch("DECIMAL(10, 0)" if given == "DECIMAL" else given)
-    if match is None or int(match[1]) > _MOST_DIGITS - _MORE_DIGITS:
-        return None
-    return int(match[1]), int(match[2] or 0)
-
-
-def _sum_type(given: str) -> str:
-    if given in _FLOATING:
+def _sum_type(kind: Kind) -> str:
+    if kind.name in _FLOATING:
         return "DOUBLE"
-    digits = _digits(given)
-    return f"DECIMAL({digits[0] + _MORE_DIGITS}, {digits[1]})" if digits else "BIGINT"
+    if kind.name != "DECIMAL":
+        return "BIGINT"
+    if kind.precision + _MORE_DIGITS > _MOST_DIGITS:
+        raise ValueError(f"value: sums take a DECIMAL of {_MOST_DIGITS - _MORE_DIGITS} digits at most, not {kind}")
+    return f"DECIMAL({kind.precision + _MORE_DIGITS}, {kind.scale})"

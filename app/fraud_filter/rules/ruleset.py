@@ -6,17 +6,21 @@ A rule has a name and either a Spark SQL predicate (`when`) or a list of blocked
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 from urllib.parse import urlsplit
+
+from pydantic import BaseModel
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
-from fraud_filter.rules.document import FEATURES, RULES, Blocked, Listed, parse_entry, read_document, repeated_keys
-from fraud_filter.rules.features import Feature, fields_of, least_half_ms, parse_feature
-from fraud_filter.rules.language import LanguageError, names_of, read_predicate
+from fraud_filter.rules.document import Blocked, Entry, RuleEntry, flaws_of, read_document
+from fraud_filter.rules.features import Feature, FeatureEntry, fields_of, least_half_ms, parse_feature
+from fraud_filter.rules.language import names_of, read_predicate
 from fraud_filter.schema import SCORE, Field, PaymentSchema
 from fraud_filter.text.ddl import WHOLE
 from fraud_filter.text.nearest import did_you_mean
@@ -26,6 +30,8 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 #: What a rule looks at: the payment alone, or what its key did before as well, or the model's score.
 Family = Literal["rules", "velocity", "model"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
+_Model = TypeVar("_Model", bound=BaseModel)
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,7 @@ def load_rules(path: Path, schema: PaymentSchema) -> RuleSet:
     """Reads and checks a rules file as far as that needs no Spark.
 
     Raises:
-        UsageError: the file can't be read or is not YAML; or rules are refused, a line for each reason.
+        UsageError: the file can't be read or is not YAML; or rules are refused, a line for each.
     """
     rules, refused = read_rules(path, schema)
     if refused:
@@ -120,28 +126,28 @@ def load_rules(path: Path, schema: PaymentSchema) -> RuleSet:
 
 
 def read_rules(path: Path, schema: PaymentSchema) -> tuple[RuleSet, list[str]]:
-    """The rules of a file that are right as far as that can be told without Spark, and a line for each reason against
-    the others: unknown or missing keys, wrong types, a name or a key twice, a block list on an unknown column or that
-    can't be read, a predicate that Spark surely refuses, features of several keys.
+    """The rules of a file that are right, and a line for each reason against the others: unknown or missing keys, wrong
+    types, a name twice, a block list on an unknown column or that can't be read, a predicate that is none, features of
+    several keys.
 
     Raises:
         UsageError: the file can't be read, is not YAML, or holds no list of rules.
     """
-    document, model = read_document(path)
-    model = model and _place(path, model)
-    features, refused = _features(path, document[FEATURES], schema)
-    refused += _reserved(path, schema, features) if model else []
+    document = read_document(path)
+    model = document.model and _place(path, document.model)
+    features, refused = _read_each(
+        path, "feature", document.features, FeatureEntry, partial(parse_feature, schema=schema)
+    )
+    refused += _misfits(path, features)
+    if model:
+        taken = [field.name for field in (*schema.fields, *fields_of(features)) if field.name.lower() == SCORE]
+        refused += [f"{path.name}: with a model {name!r} is its score; give it another name" for name in taken]
     # A rule may be right but for a feature that is not: it is told of the latter alone.
-    columns = None if refused else RuleSet(path, (), features, model).columns(schema)
-    rules: list[Rule] = []
-    names: dict[str, int] = {}
-    for one in document[RULES]:
-        rule, flaws = _rule(path, one, schema, columns)
-        flaws += _taken(one, names, "rule")
-        refused += [_refusal(path, one.line, f"rule {one.label!r}", flaw) for flaw in flaws]
-        if rule and not flaws:
-            rules.append(rule)
-    return RuleSet(path, tuple(rules), features, model), refused
+    columns = None if refused else RuleSet(path, (), tuple(features), model).columns(schema)
+    rules, flaws = _read_each(
+        path, "rule", document.rules, RuleEntry, partial(_rule, path=path, schema=schema, columns=columns)
+    )
+    return RuleSet(path, tuple(rules), tuple(features), model), refused + flaws
 
 
 def _place(path: Path, model: str) -> str:
@@ -149,102 +155,78 @@ def _place(path: Path, model: str) -> str:
     return model if urlsplit(model).scheme else str(path.parent.absolute() / model)
 
 
-def _reserved(path: Path, schema: PaymentSchema, features: tuple[Feature, ...]) -> list[str]:
-    taken = [field.name for field in (*schema.fields, *fields_of(features)) if field.name.lower() == SCORE]
-    return [
-        f"{path.name}: with a model {name!r} is its score; give the field or feature another name" for name in taken
-    ]
-
-
-def _features(path: Path, listed: list[Listed], schema: PaymentSchema) -> tuple[tuple[Feature, ...], list[str]]:
-    """The features that are right, and a line for each reason against the others."""
-    features: list[Feature] = []
+def _read_each(
+    path: Path, what: str, entries: Iterable[Entry], model: type[_Model], make: Callable[[_Model, int], _Made]
+) -> tuple[list[_Made], list[str]]:
+    """What `make` makes of entries and their lines, and a line for each reason against the others."""
+    made: list[_Made] = []
     refused: list[str] = []
-    names: dict[str, int] = {}
-    for one in listed:
-        feature, flaws = parse_feature(one.given, one.line, schema)
-        flaws = repeated_keys(one.node) + flaws + _taken(one, names, "feature")
-        if feature and features and feature.per != features[0].per:
-            flaws.append(
-                f"per: {feature.per!r} is another key than {features[0].per!r} of the feature on line "
-                f"{features[0].line}; all features are of one key"
-            )
-        if feature and features and (feature.by, feature.late_ms) != (features[0].by, features[0].late_ms):
-            flaws.append(
-                f"by: another time than that of the feature on line {features[0].line}; all features go by one time, "
-                "with the same `by:` and `late:`, or by the append time"
-            )
-        refused += [_refusal(path, one.line, f"feature {one.label!r}", flaw) for flaw in flaws]
-        if feature and not flaws:
-            features.append(feature)
-    least_ms = least_half_ms(max((feature.over_ms for feature in features), default=0))
-    refused += [
-        _refusal(
-            path, one.line, f"feature {one.name!r}",
-            f"decay: too short beside the longest window of the file, which takes {least_ms / 1000:g} seconds and more",
-        )
-        for one in features
-        if 0 < one.half_ms < least_ms
-    ]  # fmt: skip
-    return tuple(features), refused
+    lines: dict[str, int] = {}
+    for entry in entries:
+        name = str(entry.get("name", "without a name"))
+        key = name if what == "rule" else name.lower()  # a feature's is a column's, where case does not count
+        try:
+            if "name" in entry and key in lines:
+                raise ValueError(f"the name is taken by the {what} on line {lines[key]}; give it another")
+            lines[key] = entry.line
+            made.append(make(model.model_validate(entry), entry.line))
+        except ValueError as error:
+            refused += [_refusal(path, entry.line, f"{what} {name!r}", flaw) for flaw in flaws_of(error, model)]
+    return made, refused
 
 
-def _taken(one: Listed, names: dict[str, int], what: str) -> list[str]:
-    """Whether the name was given before; a feature's name is a column's, where case does not count."""
-    name = one.label if what == "rule" else one.label.lower()
-    first = names.setdefault(name, one.line)
-    if first == one.line:
-        return []
-    return [f"the name is taken by the {what} on line {first}; give it another"]
+def _misfits(path: Path, features: list[Feature]) -> list[str]:
+    """Why features do not go with the first one, or with the longest window: a line for each reason."""
+    longest_ms = max((feature.over_ms for feature in features), default=0)
+    refused: list[str] = []
+    for one in features:
+        first, least_ms, flaw = features[0], least_half_ms(longest_ms), ""
+        if one.per != first.per:
+            flaw = f"per: {one.per!r} is another key than {first.per!r} on line {first.line}; all take the same"
+        elif (one.by, one.late_ms) != (first.by, first.late_ms):
+            flaw = f"by: another time than on line {first.line}; all have the same `by:` and `late:`, or none"
+        elif 0 < one.half_ms < least_ms:
+            flaw = f"decay: too short beside the longest window, which takes {least_ms / 1000:g} seconds and more"
+        refused += [_refusal(path, one.line, f"feature {one.name!r}", flaw)] if flaw else []
+    return refused
 
 
 def _refusal(path: Path, line: int, what: str, reason: str) -> str:
     return f"{path.name}, line {line}, {what}: {reason}"
 
 
-def _rule(
-    path: Path, one: Listed, schema: PaymentSchema, columns: PaymentSchema | None
-) -> tuple[Rule | None, list[str]]:
-    """The rule, and all that is wrong with it; `columns` is what a predicate may name, None where that is not known."""
-    entry, flaws = parse_entry(one.given)
-    flaws = repeated_keys(one.node) + flaws
-    if entry is None:
-        return None, flaws
-    if entry.when is not None:
-        return Rule(entry.name, one.line, entry.description, when=entry.when), flaws + _flaws(entry.when, columns)
-    assert entry.blocked  # noqa: S101 - an entry has one of the two
-    names = [field.name for field in schema.fields]
-    column, ids = entry.blocked.column, tuple(entry.blocked.ids)
-    if column not in names:
-        flaws.append(f"unknown column {column!r}{did_you_mean(column, names)}; a record has {', '.join(sorted(names))}")
-    try:
-        ids = ids or _ids(path, entry.blocked)
-    except ValueError as error:
-        flaws.append(str(error))
-    flaws += [flaw for field in schema.fields if field.name == column and (flaw := _never_equal(field, ids))]
-    return Rule(entry.name, one.line, entry.description, column=column, ids=ids), flaws
+def _rule(entry: RuleEntry, line: int, path: Path, schema: PaymentSchema, columns: PaymentSchema | None) -> Rule:
+    """The rule of an entry; `columns` is what a predicate may name, None where that is not known.
 
-
-def _flaws(when: str, columns: PaymentSchema | None) -> list[str]:
-    try:
+    Raises:
+        ValueError: what is wrong with it.
+    """
+    if entry.blocked is None:
         if columns:
-            read_predicate(when, columns)
-    except LanguageError as error:
-        return [str(error)]
-    return []
+            read_predicate(str(entry.when), columns)
+        return Rule(entry.name, line, entry.description, when=entry.when)
+    column, fields = entry.blocked.column, {field.name: field for field in schema.fields}
+    if column not in fields:
+        raise ValueError(
+            f"unknown column {column!r}{did_you_mean(column, fields)}; a record has {', '.join(sorted(fields))}"
+        )
+    ids = tuple(entry.blocked.ids) or _ids(path, entry.blocked)
+    _check_ids(fields[column], ids)
+    return Rule(entry.name, line, entry.description, column=column, ids=ids)
 
 
-def _never_equal(field: Field, ids: tuple[str, ...]) -> str:
-    """Why the field is never equal to one of the ids; they are compared as texts, a number in its usual form."""
+def _check_ids(field: Field, ids: tuple[str, ...]) -> None:
+    """A ValueError says why the field is never equal to one of the ids; they are compared as texts, a number in its
+    usual form.
+    """
     if field.type == "STRING":
-        return ""
+        return
     if field.type not in WHOLE:
-        return f"{field.name!r} is a {field.type}; a block list needs a STRING, {', '.join(WHOLE)}"
+        raise ValueError(f"{field.name!r} is a {field.type}; a block list needs a STRING, {', '.join(WHOLE)}")
     most = 2 ** (WHOLE[field.type] - 1)
     for text in ids:
         if not _INTEGER.fullmatch(text) or not -most <= int(text) < most:
-            return f"{field.name!r} is a {field.type} and never equal to the id {text!r}"
-    return ""
+            raise ValueError(f"{field.name!r} is a {field.type} and never equal to the id {text!r}")
 
 
 def _ids(path: Path, blocked: Blocked) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 
-def parse_yaml(text: str, loader: type[yaml.SafeLoader] = yaml.SafeLoader) -> Any:
+def parse_yaml(text: str, loader: type[yaml.SafeLoader | yaml.BaseLoader] = yaml.SafeLoader) -> Any:
     """The value of a document.
 
     Raises:
@@ -15,7 +15,7 @@ def parse_yaml(text: str, loader: type[yaml.SafeLoader] = yaml.SafeLoader) -> An
             a list as a key, a date that does not exist, `!!bool x`, a number of thousands of digits, deep nesting.
     """
     try:
-        return yaml.load(text, Loader=loader)  # noqa: S506 - a SafeLoader
+        return yaml.load(text, Loader=loader)  # noqa: S506 - neither loader runs code
     except RecursionError:
         raise yaml.YAMLError("it is nested too deeply") from None
     except (ValueError, TypeError, LookupError, AttributeError) as error:
