@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fraud_filter.cli.options import settings_options
-from fraud_filter.config import Settings, default_env_file
+from fraud_filter.config import OUTPUT_SETTINGS, Settings, default_env_file
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
         "checkpoint",
         "spark_conf",
         "input_topic",
-        "flagged_topic",
-        "rejected_topic",
+        *OUTPUT_SETTINGS,
         "rules",
         "payment_schema",
         "record_format",

@@ -8,7 +8,7 @@ from functools import partial
 import click
 
 from fraud_filter.cli.options import settings_options
-from fraud_filter.config import Settings
+from fraud_filter.config import OUTPUT_SETTINGS, Settings
 
 
 @click.command()
@@ -31,8 +31,7 @@ from fraud_filter.config import Settings
         "kafka_timeout_s",
         "kafka_isolation_level",
         "input_topic",
-        "flagged_topic",
-        "rejected_topic",
+        *OUTPUT_SETTINGS,
     ),
     *("metrics_host", "probe_port", "latency_objective_ms"),
 )

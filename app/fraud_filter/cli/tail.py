@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fraud_filter.cli.options import settings_options
-from fraud_filter.config import Settings
+from fraud_filter.config import OUTPUT_SETTINGS, Settings
 
 if TYPE_CHECKING:
     from fraud_filter.tail import Record
@@ -33,7 +33,7 @@ _TOPICS = ("flagged", "rejected", "input")
 @click.option("--json", "as_json", is_flag=True, help="print one line of JSON for each record")
 @settings_options(
     *("kafka_bootstrap_servers", "kafka_timeout_s", "kafka_isolation_level"),
-    *("input_topic", "flagged_topic", "rejected_topic"),
+    *("input_topic", *OUTPUT_SETTINGS),
 )
 def command(
     settings: Settings, topics: tuple[str, ...], limit: int | None, from_beginning: bool, follow: bool, as_json: bool

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from fraud_filter.config import setting_names
 from fraud_filter.config.naming import env_name, named, refused
+from fraud_filter.config.outputs import output_topics
 from fraud_filter.config.settings import ENV_PREFIX, Settings
 from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
@@ -68,13 +69,11 @@ def load(overrides: dict[str, Any] | None = None, env_file: Path | None = None) 
 
 
 def _check_topics(settings: Settings) -> None:
-    """A filter that reads what it writes never ends; one topic for both outputs leaves the audit guessing."""
-    used: dict[str, str] = {}
-    for setting in ("input_topic", "flagged_topic", "rejected_topic"):
+    """A filter that reads what it writes never ends."""
+    for setting in output_topics(settings):
         name = getattr(settings, setting)
-        if name in used:
-            raise refused(setting, name, f"is the {used[name]} already", "each needs a topic of its own")
-        used[name] = setting
+        if name == settings.input_topic:
+            raise refused(setting, name, "is the input_topic already", "decisions need topics of their own")
 
 
 def _check_names(file: Path) -> None:

@@ -84,6 +84,11 @@ class Settings(BaseSettings):
         "any other word is a format on Spark's class path, such as text or a class name",
     )
     sink: SinkName = Field("kafka", description="where decisions go")
+    emit: Literal["flagged", "all"] = Field(
+        "flagged",
+        description="which decisions are written: flagged and rejected records; or all, also the approved ones, which "
+        "no rule matches",
+    )
     checkpoint: str = Field(
         "checkpoint", min_length=1, description="checkpoint location, on any Hadoop file system (a path or a URI)"
     )
@@ -99,6 +104,7 @@ class Settings(BaseSettings):
     )
     input_topic: Topic = Field("payments", description="topic the records are read from")
     flagged_topic: Topic = Field("payments.flagged", description="topic flagged records are written to")
+    approved_topic: Topic = Field("payments.approved", description="emit=all: topic approved records are written to")
     rejected_topic: Topic = Field("payments.rejected", description="topic unreadable records are written to")
     topics_file: Path = Field(
         HOME / "kafka/topics.yml", description="YAML file with the topics and their settings, for creating them"

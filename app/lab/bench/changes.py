@@ -29,12 +29,13 @@ _OWN = {
     "kafka_security_protocol",
     "input_topic",
     "flagged_topic",
+    "approved_topic",
     "rejected_topic",
     "starting_offsets",
     "metrics_port",
 }
 #: Settings by which is decided: generator and audit have to know them, too.
-_DECIDES = ("rules", "payment_schema", "record_format", "time_unit", "max_record_bytes", "velocity_payments")
+_DECIDES = ("rules", "payment_schema", "record_format", "time_unit", "max_record_bytes", "velocity_payments", "emit")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from fraud_filter.cli.options import settings_options
-from fraud_filter.config import Settings
+from fraud_filter.config import OUTPUT_SETTINGS, Settings
 
 
 @click.command()
@@ -23,7 +23,7 @@ from fraud_filter.config import Settings
     type=click.Path(file_okay=False, path_type=Path),
     help="keep the data here for the next start; without it they are removed at the end",
 )
-@settings_options("input_topic", "flagged_topic", "rejected_topic")
+@settings_options("input_topic", *OUTPUT_SETTINGS)
 def command(settings: Settings, port: int, data_dir: Path | None) -> None:
     """Run an embedded Kafka broker on this machine until Ctrl-C or SIGTERM.
 

@@ -263,12 +263,30 @@ def test_every_name_of_the_compose_files_and_of_their_example_is_known() -> None
             "flagged_topic (--flagged-topic, FRAUD_FLAGGED_TOPIC): 'payments' is the input_topic",
         ),
         ({"input_topic": "payments.rejected"}, "rejected_topic (--rejected-topic, FRAUD_REJECTED_TOPIC)"),
-        ({"rejected_topic": "payments.flagged"}, "'payments.flagged' is the flagged_topic already; each needs a topic"),
+        (
+            {"approved_topic": "payments", "emit": "all"},
+            "'payments' is the input_topic already; decisions need topics of their own",
+        ),
     ],
 )
-def test_no_topic_serves_twice(given: dict[str, str], said: str) -> None:
+def test_no_decision_goes_to_the_input(given: dict[str, str], said: str) -> None:
     with pytest.raises(UsageError, match=re.escape(said)):
         config.load(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "topics"),
+    [
+        ({}, ["flagged_topic", "rejected_topic"]),
+        ({"approved_topic": "payments"}, ["flagged_topic", "rejected_topic"]),
+        ({"emit": "all"}, ["flagged_topic", "approved_topic", "rejected_topic"]),
+        ({"emit": "all", "approved_topic": "payments.flagged"}, ["flagged_topic", "rejected_topic"]),
+        ({"emit": "all", "rejected_topic": "payments.approved"}, ["flagged_topic", "approved_topic"]),
+        ({"rejected_topic": "payments.flagged"}, ["flagged_topic"]),
+    ],
+)
+def test_decisions_go_to_one_topic_or_to_one_each(given: dict[str, str], topics: list[str]) -> None:
+    assert config.output_topics(config.load(given)) == topics
 
 
 @pytest.mark.parametrize(

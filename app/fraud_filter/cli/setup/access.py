@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from fraud_filter.cli.options import settings_options
-from fraud_filter.config import Settings
+from fraud_filter.config import OUTPUT_SETTINGS, Settings
 from fraud_filter.home import HOME
 
 
@@ -35,7 +35,7 @@ from fraud_filter.home import HOME
 )
 @click.option("--dry-run", is_flag=True, help="print what would be added (+) and removed (-), and change nothing")
 @settings_options(
-    *("kafka_bootstrap_servers", "kafka_timeout_s", "input_topic", "flagged_topic", "rejected_topic"),
+    *("kafka_bootstrap_servers", "kafka_timeout_s", "input_topic", *OUTPUT_SETTINGS),
     *("kafka_security_protocol", "kafka_ssl_ca", "kafka_ssl_certificate", "kafka_ssl_key"),
 )
 def command(settings: Settings, passwords: Path, access_file: Path, only_declared: bool, dry_run: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fraud_filter.cli.options import settings_options
-from fraud_filter.config import Settings
+from fraud_filter.config import OUTPUT_SETTINGS, Settings
 
 
 @click.command()
@@ -16,7 +16,7 @@ from fraud_filter.config import Settings
     help="partitions of the input and of the flagged topic, instead of the file's",
 )
 @settings_options(
-    *("kafka_bootstrap_servers", "input_topic", "flagged_topic", "rejected_topic", "topics_file", "kafka_timeout_s"),
+    *("kafka_bootstrap_servers", "input_topic", *OUTPUT_SETTINGS, "topics_file", "kafka_timeout_s"),
 )
 def command(settings: Settings, partitions: int | None) -> None:
     """Create the topics that are missing, with their settings; check the ones that exist."""
