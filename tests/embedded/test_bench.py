@@ -102,7 +102,6 @@ def test_the_raw_figures_agree_with_each_other(report: dict[str, Any]) -> None:
         assert due.get_value_at_percentile(50) / 1000 > rate["append"]["p50_ms"] - 1
         assert 0 <= rate["stolen_share"] < 1
         assert start["first_decision_s"] > 0
-        assert start["uss_mib"] > 20
 
 
 def test_all_files_are_there_and_a_browser_shows_the_page(ran: Ran, tmp_path: Path) -> None:
@@ -112,7 +111,6 @@ def test_all_files_are_there_and_a_browser_shows_the_page(ran: Ran, tmp_path: Pa
         "bench-report.json",
         "bench-percentiles-200.png",
         "bench-over-time.png",
-        "bench-cost.png",
     }
     told = measure(ran.output / "bench-report.html", tmp_path)
     assert len(told["plots"]) == 3

@@ -22,9 +22,7 @@ from kafka.admin import KafkaAdminClient
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from fraud_filter.errors import FraudFilterError, UsageError
-from lab.harness import broker as broker_module
 from lab.harness.broker import HOST, Broker
-from lab.harness.processes import free_ports
 from lab.harness.workspace import Workspace
 
 
@@ -168,19 +166,6 @@ def occupied_port() -> Iterator[int]:
         listener.bind((HOST, 0))
         listener.listen()
         yield listener.getsockname()[1]
-
-
-@pytest.mark.exhaustive
-def test_port_that_is_taken_meanwhile_is_replaced(
-    java_home: Path, kafka_jars: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with occupied_port() as taken, Workspace() as workspace:
-        first = iter([taken])
-        choose = lambda count: [next(first, None) or free_ports(1)[0], *free_ports(count - 1)]  # noqa: E731
-        monkeypatch.setattr(broker_module, "free_ports", choose)
-        with Broker(workspace, java_home=java_home, jars=kafka_jars) as broker:
-            assert broker.address != f"{HOST}:{taken}"
-            assert is_listening(broker.address)
 
 
 def test_wanted_port_in_use_is_refused(java_home: Path, kafka_jars: list[Path]) -> None:

@@ -20,9 +20,10 @@ FORMER = {
     "backlog": "is now `fraud-filter lab trial outage`",
     "bench": "is now `fraud-filter lab bench`",
     "bench-compare": "is gone: `fraud-filter lab bench --contenders A,B` measures both in one run",
-    "capacity": "is now `fraud-filter lab capacity`",
+    "capacity": "is gone: docs/scaling.md has its formulas",
     "experiment": "is now `fraud-filter lab bench --contenders MODE,MODE:SETTING=VALUE`",
     "faults": "is now `fraud-filter lab trial all --stack`",
+    "lab capacity": "is gone: docs/scaling.md has its formulas",
     "report": "is gone: Grafana's dashboards show the same, and Prometheus' own page, at the addresses that "
     "`fraud-filter status` prints",
     "rules deploy": "is now `fraud-filter handover --rules FILE`",

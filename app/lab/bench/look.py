@@ -1,8 +1,9 @@
-"""Colours and markers, the look of every plot, and a figure as an `<svg>` element for a light or a dark page."""
+"""Colours and markers, the look of every plot, and a figure as an `<svg>` element for a page."""
 
 from __future__ import annotations
 
 import io
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -43,24 +44,16 @@ _SERIES_MARKERS = "osD^v<>*"
 
 
 class Look(NamedTuple):
-    """How a contender is drawn: the variable of page.css that has its colour, the colour, and a marker."""
+    """How a contender is drawn."""
 
-    variable: str
     colour: str
     marker: str
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
     """The look of each contender."""
-    others = [name for name in names if name not in COLOURS]
-    return {
-        name: Look(name, COLOURS[name], MARKERS[name]) if name in COLOURS else _series(others.index(name) % len(SERIES))
-        for name in names
-    }
-
-
-def _series(number: int) -> Look:
-    return Look(f"series-{number + 1}", SERIES[number], _SERIES_MARKERS[number])
+    series = itertools.cycle(map(Look, SERIES, _SERIES_MARKERS))
+    return {name: Look(COLOURS[name], MARKERS[name]) if name in COLOURS else next(series) for name in names}
 
 
 INK, FAINT, EDGE, OBJECTIVE_INK = "#1f2933", "#d9dfe5", "#9aa5b1", "#4a5560"
@@ -79,21 +72,11 @@ RC: Any = {
     "svg.hashsalt": "fraud-filter",  # the same figures give the same file
 }
 
-#: Colour in a plot -> variable of page.css, which has another value for it on a dark page.
-_VARIABLES: Mapping[str, str] = {
-    INK: "ink",
-    FAINT: "line",
-    EDGE: "edge",
-    OBJECTIVE_INK: "objective",
-    **{colour: mode for mode, colour in COLOURS.items()},
-    **{colour: f"series-{number}" for number, colour in enumerate(SERIES, 1)},
-}
-
 _LATENCY_TICKS = [step * 10**power for power in range(-1, 6) for step in (1, 2, 5)]
 
 
 def svg(figure: Figure) -> str:
-    """The figure as an element to stand in a page: no prolog, no fixed size, the page's font and colours."""
+    """The figure as an element to stand in a page: no prolog, no fixed size, the page's font."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
@@ -101,8 +84,6 @@ def svg(figure: Figure) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
-    for colour, variable in _VARIABLES.items():
-        text = text.replace(f": {colour}", f": var(--{variable}, {colour})")
     return re.sub(r"(font: [^;\"]*?px) [^;\"]*", r"\1 system-ui, sans-serif", text)
 
 

@@ -1,14 +1,11 @@
-"""Names on a command line: of modes, contenders and other things that are chosen by name."""
+"""The modes on a command line, and the settings that decide how fast each is."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TypeVar, get_args
+from typing import get_args
 
 from fraud_filter.config import ModeName
 from fraud_filter.errors import UsageError
-
-_Name = TypeVar("_Name", bound=str)
 
 #: From the slowest to the fastest.
 MODE_NAMES: tuple[ModeName, ...] = get_args(ModeName)
@@ -30,24 +27,15 @@ def parse_modes(text: str) -> tuple[ModeName, ...]:
     Raises:
         UsageError: a name is not a mode, or is given twice.
     """
-    return parse_names(text, MODE_NAMES, "--modes", "a mode") or MODE_NAMES
-
-
-def parse_names(text: str, known: Collection[_Name], argument: str, what: str) -> tuple[_Name, ...]:
-    """The names in `text`, separated by commas, in its order.
-
-    Raises:
-        UsageError: a name is not known, or is given twice.
-    """
-    chosen: list[_Name] = []
+    chosen: list[ModeName] = []
     for part in split(text):
-        name = next((one for one in known if one == part), None)
+        name = next((one for one in MODE_NAMES if one == part), None)
         if name is None:
-            raise UsageError(f"argument {argument}: {part!r} is not {what}: choose from {', '.join(known)}")
+            raise UsageError(f"argument --modes: {part!r} is not a mode: choose from {', '.join(MODE_NAMES)}")
         if name in chosen:
-            raise UsageError(f"argument {argument}: {part!r} is given twice: name each once")
+            raise UsageError(f"argument --modes: {part!r} is given twice: name each once")
         chosen.append(name)
-    return tuple(chosen)
+    return tuple(chosen) or MODE_NAMES
 
 
 def split(text: str) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from fraud_filter.modes import OBJECTIVE_MS
 from lab.bench.look import FAINT, OBJECTIVE_INK, Look, draw_objective, latency_axis, pushed_apart
@@ -71,34 +71,6 @@ def throughput(results: Results, looks: Looks) -> Figure | None:
     latency_axis(axes, latencies)
     _rate_axis(axes, sorted({one["rate"] for one in results}))
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, title="line p50, dots p99")
-    return figure
-
-
-def cost(results: Results, looks: Looks) -> Figure | None:
-    """Processor seconds for a thousand payments, at each rate."""
-    rates = sorted({one["rate"] for one in results})
-    groups = _by_contender([one for one in results if one["cpu_s_per_1000"]])
-    if not groups:
-        return None
-    figure = Figure(figsize=(9.2, 4.2), layout="constrained")
-    axes = figure.add_subplot()
-    width = 0.8 / len(groups)
-    for number, (name, mine) in enumerate(groups.items()):
-        places = [rates.index(one["rate"]) + (number - (len(groups) - 1) / 2) * width for one in mine]
-        values = [one["cpu_s_per_1000"] for one in mine]
-        bars = axes.bar(places, values, width * 0.92, color=looks[name].colour, label=_short(name))
-        axes.bar_label(bars, [rounded(value) for value in values], fontsize=8, padding=2, rotation=90)
-    axes.set_yscale("log")
-    axes.margins(y=0.18)
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: rounded(seconds)))
-    axes.set_ylabel("CPU seconds per 1,000 payments")
-    axes.set_xticks(range(len(rates)), [f"{rate:,g}/s" for rate in rates])
-    axes.tick_params(length=0)
-    axes.grid(axis="y", color=FAINT, linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     return figure
 
 

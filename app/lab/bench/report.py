@@ -81,7 +81,6 @@ def draw(report: Report, results: Sequence[Mapping[str, Any]]) -> dict[str, Figu
     drawn["over-time"] = plots.over_time(report.starts, min(rates), look)
     if len(rates) > 1:
         drawn["throughput"] = plots.throughput(results, look)
-    drawn["cost"] = plots.cost(results, look)
     return {name: figure for name, figure in drawn.items() if figure is not None}
 
 

@@ -91,15 +91,14 @@ class RateResult:
 class StartResult:
     """One start of a contender: all rates of one round. `first_decision_s` is from its start to its first decision.
 
-    `uss_mib` is the memory that it had for itself after the last rate. `error` says why it has no (more) rates, and
-    `failed_at` is the rate at which that happened, None where it was at none.
+    `error` says why it has no (more) rates, and `failed_at` is the rate at which that happened, None where it was at
+    none.
     """
 
     contender: str
     round: int
     rates: tuple[RateResult, ...] = ()
     first_decision_s: float | None = None
-    uss_mib: float | None = None
     error: str | None = None
     failed_at: float | None = None
 

@@ -17,7 +17,8 @@ from lab.bench.report import Report
 from lab.bench.result import StartResult
 from lab.bench.start import Start
 from lab.bench.table import describe_start
-from lab.harness.embedded_stack import EmbeddedStack, Say, embedded_stack, task_slots
+from lab.harness.embedded_stack import EmbeddedStack, embedded_stack, task_slots
+from lab.harness.java import Say
 from lab.harness.machine import describe_machine
 from lab.harness.processes import stop_signals
 

@@ -23,7 +23,7 @@ from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.outcome import Audited
 from lab.harness.processes import Child
 from lab.harness.programs import generator_program
-from lab.harness.sampler import Sampler, unique_memory_mib
+from lab.harness.sampler import Sampler
 from lab.harness.waiting import let_pass, wait_until
 
 #: Payments per second until the contender has decided about one, so that nothing piles up while it starts.
@@ -115,7 +115,6 @@ class Start:
             except (KeyboardInterrupt, SystemExit):
                 contender.stop(_HURRY_S)
                 raise
-            memory = unique_memory_mib(contender)
             code = contender.stop(self._settings.stop_timeout_s + _STOP_MARGIN_S)
         if code != 0 and error is None:
             error = f"{contender.name} did not stop cleanly: exit code {code}"
@@ -123,7 +122,7 @@ class Start:
         read = Readback(self._settings)
         rates = tuple(self._figures(segment, read) for segment in self._segments)
         first_s = None if read.first_decision_s is None else round(read.first_decision_s - began_s, 2)
-        return replace(blank, rates=rates, first_decision_s=first_s, uss_mib=memory, error=error, failed_at=failed_at)
+        return replace(blank, rates=rates, first_decision_s=first_s, error=error, failed_at=failed_at)
 
     def _figures(self, segment: _Segment, read: Readback) -> RateResult:
         load = self._payments

@@ -91,7 +91,7 @@ def _summarise(name: str, rate: float, rounds: Sequence[RateResult]) -> dict[str
 
 
 def summarise_starts(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
-    """For each contender the medians of what does not depend on the rate: time to the first decision, memory.
+    """For each contender the medians of what does not depend on the rate: time to the first decision.
 
     And how disturbed its starts were: the most of `stolen_share`.
     """
@@ -100,7 +100,6 @@ def summarise_starts(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
             "mode": name,
             **_guarantees(name),
             "first_decision_s": median_of_known(start.first_decision_s for start in mine),
-            "uss_mib": median_of_known(start.uss_mib for start in mine),
             "stolen_share": _of_known((start.stolen_share for start in mine), max),
             "errors": [f"round {start.round}: {start.error}" for start in mine if start.error],
         }

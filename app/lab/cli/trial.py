@@ -110,13 +110,13 @@ def command(
 
     The gap lasts from the disturbance to the first decision about a payment that came after it, by the broker's times;
     of a stop, handover, rules and switch, and on the stack, it is the longest time between two decisions. Nothing is
-    left running. Exit code 1: something was lost or unexpected, or decisions did not come back (in time). At random it
-    is also 1 where memory, threads or open files of a process grow. Duplicates are counted, and are no fault.
+    left running. Exit code 1: something was lost or unexpected, or decisions did not come back (in time). Duplicates
+    are counted, and are no fault.
     """
     from lab.harness.outputs import read_items
     from lab.harness.tables import write_between
     from lab.trials.catalogue import DISTURBANCES, RANDOM
-    from lab.trials.result import FIELDS, markdown_table, result_table, trend_table, write_outcomes
+    from lab.trials.result import FIELDS, markdown_table, result_table, write_outcomes
     from lab.trials.run import run_trials
 
     if listed:
@@ -126,7 +126,7 @@ def command(
         click.echo(f"{RANDOM:<18} those of the stack at random, for --minutes (stack)")
         return EXIT_OK
     items = read_items(output, FIELDS) if add or only_table else []  # before the work rather than after it
-    is_ok, console = True, open_console()
+    is_ok = True
     if not only_table:
         settings, trials = _plan(settings, below=below, **arguments)
         found = []
@@ -134,10 +134,7 @@ def command(
             found.append(outcome)
             items = write_outcomes(output, found, add=add)  # each: what was measured stays when a later one fails
         is_ok = all(outcome.ok for outcome in found)
-        for outcome in found:
-            if "trends" in outcome.details:
-                console.print(trend_table(outcome.details["trends"]))
-    console.print(result_table(items))
+    open_console().print(result_table(items))
     if docs:
         write_between(docs, "trials", markdown_table(items))
     click.echo(f"written: {output.resolve()}")

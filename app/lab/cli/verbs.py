@@ -9,7 +9,7 @@ from fraud_filter.cli.verbs import LazyGroup, Sections
 #: verb -> (module, one line for --help).
 VERBS = {
     "demo": ("lab.cli.demo", "Run every mode in turn on an embedded Kafka and Spark, and report."),
-    "lab": ("lab.cli.verbs", "Measure and test the filter as its maintainers do: bench, trial, capacity, broker."),
+    "lab": ("lab.cli.verbs", "Measure and test the filter as its maintainers do: bench, trial, broker."),
 }
 #: The same of `fraud-filter lab`.
 LAB: Sections = {
@@ -22,7 +22,6 @@ LAB: Sections = {
             "lab.cli.trial",
             "Disturb a filter under load, embedded or in a Compose stack: what is lost, how long nothing is decided.",
         ),
-        "capacity": ("lab.cli.capacity", "Estimate what a rate needs, from the costs in a report of the bench."),
         "broker": ("lab.cli.broker", "Run an embedded Kafka broker on this machine until it is stopped."),
     }
 }

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_fixed
 
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.home import HOME
 from lab.harness.processes import Child, free_ports
+from lab.harness.waiting import TooLateError, wait_until
 from lab.harness.workspace import Workspace
 
 HOST = "127.0.0.1"
@@ -26,14 +26,6 @@ _JVM = ("-Xms128m", "-Xmx512m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:
 _FORMAT_TIMEOUT_S = 60
 #: While we wait refused connections are no news, and worth another try soon.
 _CLIENT: dict[str, str | int | float | bool] = {"log_level": 2, "reconnect.backoff.max.ms": 200}
-
-
-class _NotReadyError(Exception):
-    """The broker does not answer yet."""
-
-
-class _PortTakenError(FraudFilterError):
-    """Somebody took a port between our choice and the broker's start."""
 
 
 class Broker:
@@ -61,7 +53,6 @@ class Broker:
         self._classpath = ":".join(map(str, jars))
         self._data_dir = data_dir
         self._java_options = java_options
-        self._wanted_port = port
         self._port = port
         self._child: Child | None = None
 
@@ -94,21 +85,10 @@ class Broker:
         """
         if self._child and self._child.is_alive:
             return self
-        if self._wanted_port and not _is_free(self._wanted_port):
-            raise UsageError(f"port {self._wanted_port} is in use: stop what listens there or choose another --port")
-        retrying = Retrying(retry=retry_if_exception_type(_PortTakenError), stop=stop_after_attempt(3), reraise=True)
-        retrying(self._start_once, timeout_s)
-        self._wanted_port = self._port  # clients know it now
-        return self
-
-    def stop(self, timeout_s: float = 20) -> None:
-        """Stops the broker: asked first, killed after `timeout_s` seconds."""
-        if self._child:
-            self._child.stop(timeout_s)
-
-    def _start_once(self, timeout_s: float) -> None:
+        if self._port and not _is_free(self._port):
+            raise UsageError(f"port {self._port} is in use: stop what listens there or choose another --port")
         spare, controller = free_ports(2)
-        self._port = self._port or spare
+        self._port = self._port or spare  # clients know it from now on
         properties = self._configure(controller_port=controller)
         self._format(properties)
         jvm = [*_JVM, *self._java_options, f"-Dlog4j2.configurationFile={_LOGGING}", "-cp", self._classpath]
@@ -117,15 +97,15 @@ class Broker:
         try:
             self._child.start()
             self._wait(self._child, timeout_s)
-        except FraudFilterError as error:
-            self._child.stop()
-            if any("Address already in use" in line for line in self._child.tail(500)):
-                self._port = self._wanted_port
-                raise _PortTakenError(str(error)) from None
-            raise
         except BaseException:
             self._child.stop()
             raise
+        return self
+
+    def stop(self, timeout_s: float = 20) -> None:
+        """Stops the broker: asked first, killed after `timeout_s` seconds."""
+        if self._child:
+            self._child.stop(timeout_s)
 
     def _configure(self, controller_port: int) -> Path:
         broker, controller = f"BROKER://{self.address}", f"CONTROLLER://{HOST}:{controller_port}"
@@ -165,19 +145,13 @@ class Broker:
                 raise FraudFilterError(f"formatting Kafka's storage took longer than {_FORMAT_TIMEOUT_S} s")
 
     def _wait(self, child: Child, timeout_s: float) -> None:
-        waiting = Retrying(
-            retry=retry_if_exception_type(_NotReadyError),
-            wait=wait_fixed(0.1),
-            stop=stop_after_delay(timeout_s),
-            reraise=True,
-        )
+        admin = AdminClient(_CLIENT | {"bootstrap.servers": self.address})
+        late = f"the Kafka broker at {self.address} did not answer"
         try:
-            waiting(_ask, child, AdminClient(_CLIENT | {"bootstrap.servers": self.address}))
-        except _NotReadyError as error:
-            raise FraudFilterError(
-                f"the Kafka broker at {self.address} did not answer within {timeout_s:g} s ({error}); "
-                "its last lines:\n" + "\n".join(f"  {line}" for line in child.tail(10))
-            ) from None
+            wait_until(lambda: _answers(admin), timeout_s, late, [child])
+        except TooLateError as error:
+            lines = "\n".join(f"  {line}" for line in child.tail(10))
+            raise FraudFilterError(f"{error}; its last lines:\n{lines}") from None
 
     def __enter__(self) -> Broker:
         return self.start()
@@ -186,15 +160,12 @@ class Broker:
         self.stop()
 
 
-def _ask(child: Child, admin: AdminClient) -> None:
-    """Returns when the broker says that it is part of its cluster."""
-    child.raise_if_dead()
+def _answers(admin: AdminClient) -> bool:
+    """Whether the broker says that it is part of its cluster."""
     try:
-        brokers = admin.list_topics(timeout=0.5).brokers
-    except KafkaException as error:
-        raise _NotReadyError(error.args[0].str()) from None
-    if not brokers:
-        raise _NotReadyError("it is not registered with its controller yet")
+        return bool(admin.list_topics(timeout=0.5).brokers)
+    except KafkaException:
+        return False
 
 
 def _is_free(port: int) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,8 +20,10 @@ from fraud_filter.config import ModeName, Settings, load
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.consumer import find_input_bounds, open_consumer
 from fraud_filter.probe.probe import Probe
+from lab.harness.java import Say
 from lab.harness.own_env import make_own_env
 from lab.harness.processes import stop_signals
+from lab.harness.waiting import wait_until
 from lab.harness.workspace import Workspace
 
 WORKER, STANDBY_WORKER, MASTER, BROKER, KEEPER = (
@@ -33,16 +34,14 @@ ACTIVE, ACTIVE_WORKER = "the active filter", "a worker of the active filter"
 OVERLAY = Path(__file__).with_name("compose_overlay.yml")
 PROJECT = "fraud-filter-faults"
 
-#: Beside the defaults: task slots for partitions that are added, and no Grafana, whose image alone has a registry.
-_CHANGES = {"SPARK_WORKER_CORES": "8", "COMPOSE_PROFILES": ""}
+#: Beside the defaults: no Grafana, whose image alone has a registry.
+_CHANGES = {"COMPOSE_PROFILES": ""}
 _UP_S = 600.0
 _DOWN_S = 600.0
 _BROKER_BACK_S = 120
-_TICK_S = 0.1
 #: What the executors in a worker's container were told about their driver.
 _DRIVERS = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep CoarseGrainedScheduler@; true"
 
-Say = Callable[[str], None]
 Offsets = dict[int, int]
 
 
@@ -136,14 +135,8 @@ class ComposeStack:
         Raises:
             FraudFilterError: it has not, within `timeout_s` seconds.
         """
-        deadline = time.monotonic() + timeout_s
-        while not self.probe.has_passed(offsets):
-            if time.monotonic() > deadline:
-                newest = self.probe.snapshot().source_offsets
-                raise FraudFilterError(
-                    f"no fresh decisions within {timeout_s:g} s: awaited were offsets {offsets}, newest are {newest}"
-                )
-            time.sleep(_TICK_S)
+        late = f"no decisions came about payments at or after the offsets {offsets}"
+        wait_until(lambda: self.probe.has_passed(offsets), timeout_s, late)
 
     def await_ready(self, timeout_s: float) -> None:
         """Waits until every service is healthy.
@@ -151,11 +144,9 @@ class ComposeStack:
         Raises:
             FraudFilterError: one is not, within `timeout_s` seconds.
         """
-        services, deadline = self.stack.services(), time.monotonic() + timeout_s
-        while missing := unready(self.stack.states(), services):
-            if time.monotonic() > deadline:
-                raise FraudFilterError(f"not healthy within {timeout_s:g} s: {', '.join(missing)}")
-            time.sleep(1)
+        services = self.stack.services()
+        healthy = lambda: not unready(self.stack.states(), services)  # noqa: E731
+        wait_until(healthy, timeout_s, "not all services were healthy", every_s=1)
 
 
 @contextmanager

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer
 
@@ -17,6 +18,9 @@ from lab.harness.waiting import wait_until
 
 #: No payment, hence rejected: its place on the rejected topic says that all before it were read.
 _END_MARK = b"end of a measured run"
+#: Records that wait for the broker; librdkafka holds 100,000 at most.
+_MOST_HELD = 50_000
+_POLL_S = 0.1
 
 
 class InputTopic:
@@ -43,15 +47,7 @@ class InputTopic:
         Raises:
             FraudFilterError: the broker does not take it.
         """
-        producer, timeout_s = Producer(librdkafka_config(self._settings)), self._settings.kafka_timeout_s
-        try:
-            for partition in self._partitions:
-                producer.produce(self._topic, value=_END_MARK, partition=partition)
-            left = producer.flush(timeout_s)
-        except KafkaException as error:
-            raise FraudFilterError(f"topic {self._topic!r} can't be written to: {describe_error(error)}") from None
-        if left:
-            raise FraudFilterError(f"topic {self._topic!r} took no record within {timeout_s:g} s")
+        write_input(self._settings, ({"value": _END_MARK, "partition": partition} for partition in self._partitions))
 
 
 @contextmanager
@@ -63,6 +59,26 @@ def open_input(settings: Settings) -> Iterator[InputTopic]:
     """
     with open_consumer(settings) as consumer:
         yield InputTopic(settings, consumer)
+
+
+def write_input(settings: Settings, records: Iterable[Mapping[str, Any]]) -> None:
+    """Writes records, each as `Producer.produce` takes it, to the input topic.
+
+    Raises:
+        FraudFilterError: the broker does not take them.
+    """
+    topic, timeout_s = settings.input_topic, settings.kafka_timeout_s
+    producer = Producer(librdkafka_config(settings))
+    try:
+        for record in records:
+            while len(producer) >= _MOST_HELD:
+                producer.poll(_POLL_S)
+            producer.produce(topic, **record)
+        left = producer.flush(timeout_s)
+    except KafkaException as error:
+        raise FraudFilterError(f"topic {topic!r} can't be written to: {describe_error(error)}") from None
+    if left:
+        raise FraudFilterError(f"topic {topic!r} did not take {left} records within {timeout_s:g} s")
 
 
 def records_between(start: Mapping[int, int], end: Mapping[int, int]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,12 +15,11 @@ from fraud_filter.kafka.topics import create_topics
 from fraud_filter.probe.probe import Probe
 from lab.harness.broker import Broker
 from lab.harness.drain import InputTopic
+from lab.harness.java import Say
 from lab.harness.machine import describe_versions, java_version, kafka_version
 from lab.harness.processes import Child
 from lab.harness.supplies import get_supplies
 from lab.harness.workspace import Workspace
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

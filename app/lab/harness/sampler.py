@@ -93,18 +93,6 @@ def _growth(times: Sequence[float], totals: Sequence[float], start_s: float, end
     return float(high - low)
 
 
-def unique_memory_mib(child: Child) -> float | None:
-    """Memory that would be free without the program (USS), in MiB; None where it has ended.
-
-    Slow for a large one, so not while measuring.
-    """
-    found = []
-    for process in _family(child.pid) if child.pid else ():
-        with suppress(psutil.Error):
-            found.append(process.memory_full_info().uss)
-    return sum(found) / _MIB if found else None
-
-
 def _usage(pid: int) -> tuple[float, float]:
     """Processor seconds and resident MiB of a process and its descendants."""
     cpu_s, rss = 0.0, 0

@@ -19,11 +19,18 @@ class TooLateError(FraudFilterError):
     """What was waited for did not come in time."""
 
 
-def wait_until(condition: Callable[[], bool], timeout_s: float, otherwise: str, programs: Sequence[Child]) -> None:
+def wait_until(
+    condition: Callable[[], bool],
+    timeout_s: float,
+    otherwise: str,
+    programs: Sequence[Child] = (),
+    every_s: float = _TICK_S,
+) -> None:
     """Waits until `condition` holds, while all `programs` run.
 
     Args:
         timeout_s: the longest wait, in seconds.
+        every_s: from one look to the next.
         otherwise: the message of a wait in vain, without the time: "nothing was flagged".
 
     Raises:
@@ -37,7 +44,7 @@ def wait_until(condition: Callable[[], bool], timeout_s: float, otherwise: str, 
         raise_if_dead(programs)
         return False
 
-    looking = Retrying(retry=retry_if_result(not_), wait=wait_fixed(_TICK_S), stop=stop_after_delay(timeout_s))
+    looking = Retrying(retry=retry_if_result(not_), wait=wait_fixed(every_s), stop=stop_after_delay(timeout_s))
     try:
         looking(look)
     except RetryError:

@@ -1,17 +1,16 @@
-"""A stack under load for a long time: disturbances when a seed says so, samples of its processes all the time."""
+"""A stack under load for a long time, disturbed when a seed says so."""
 
 from __future__ import annotations
 
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from fraud_filter.audit.run import audit
 from lab.harness.outcome import Audited
 from lab.trials.catalogue import DISTURBANCES
-from lab.trials.growth import Sampler, find_trends
 from lab.trials.plan import Trial
 from lab.trials.result import Outcome
 from lab.trials.stack import StackRun
@@ -53,7 +52,7 @@ def run_random(run: StackRun, trials: Sequence[Trial]) -> Outcome:
     """Lets the stack run for the trials' minutes, in each one's mode for an equal share of them.
 
     Returns:
-        an outcome: the audit of all of it, with each disturbance and what processes grew by in its details.
+        an outcome: the audit of all of it, with each disturbance in its details.
 
     Raises:
         FraudFilterError: the stack did not come back after a disturbance.
@@ -69,27 +68,24 @@ def run_random(run: StackRun, trials: Sequence[Trial]) -> Outcome:
     found: list[dict[str, Any]] = []
     failed: list[str] = []
     began = time.monotonic()
-    with Sampler(stage) as sampler:
-        for number, trial in enumerate(trials, 1):
-            until = began + seconds * number / len(trials)
-            run.change_mode(trial.mode)
-            # Where one took longer than to the next, what is left when the time is over comes no more.
-            while due and began + due[0].at_s < until and time.monotonic() < until:
-                one = due.pop(0)
-                time.sleep(max(0.0, began + one.at_s - time.monotonic()))
-                at_s = round(time.monotonic() - began, 1)
-                own = Trial(one.name, trial.mode, trial.mode, trial.standby, "stack", seed=whole.seed)
-                # How soon decisions come back is the matter of a trial of this disturbance alone.
-                outcome = run.run(own, acts[one.name], None)
-                found.append({"due_s": one.at_s, "at_s": at_s, **outcome.to_dict()})
-                failed += [] if outcome.ok else [f"{one.name} after {at_s:.0f} s"]
-            time.sleep(max(0.0, until - time.monotonic()))
-        end = stage.ends()
-        stage.await_decisions(end, _DRAIN_S)
+    for number, trial in enumerate(trials, 1):
+        until = began + seconds * number / len(trials)
+        run.change_mode(trial.mode)
+        # Where one took longer than to the next, what is left when the time is over comes no more.
+        while due and began + due[0].at_s < until and time.monotonic() < until:
+            one = due.pop(0)
+            time.sleep(max(0.0, began + one.at_s - time.monotonic()))
+            at_s = round(time.monotonic() - began, 1)
+            own = Trial(one.name, trial.mode, trial.mode, trial.standby, "stack", seed=whole.seed)
+            # How soon decisions come back is the matter of a trial of this disturbance alone.
+            outcome = run.run(own, acts[one.name], None)
+            found.append({"due_s": one.at_s, "at_s": at_s, **outcome.to_dict()})
+            failed += [] if outcome.ok else [f"{one.name} after {at_s:.0f} s"]
+        time.sleep(max(0.0, until - time.monotonic()))
+    end = stage.ends()
+    stage.await_decisions(end, _DRAIN_S)
     all_of_it = audit(stage.settings, start=dict.fromkeys(end, 0), end=end, settle_s=_SETTLE_S)
-    trends = find_trends(sampler.lives)
-    failed += [f"the {one.role}'s {one.figure} grows" for one in trends if one.grows]
-    details = {"payments": all_of_it.payments, "trials": found, "trends": [asdict(trend) for trend in trends]}
+    details = {"payments": all_of_it.payments, "trials": found}
     seen = f"{len(found)} disturbances in {whole.minutes:g} min, seed {whole.seed}"
     error = "; ".join(failed)
     return Outcome(whole, audit=Audited.of(all_of_it), seen_as=seen, error=error, details=details)

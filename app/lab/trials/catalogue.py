@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fraud_filter.errors import UsageError
 from lab.harness.compose_stack import ACTIVE, ACTIVE_WORKER, MASTER, WORKER
-from lab.trials import embedded_acts, inputs, stack_acts
+from lab.trials import embedded_acts, stack_acts
 from lab.trials.embedded_acts import Act
 from lab.trials.plan import StageName, Trial
 from lab.trials.stack_acts import StackAct
@@ -89,14 +89,6 @@ DISTURBANCES = {
         Disturbance(
             "commit-deleted", "filter killed, newest entry of the commit log deleted", None,
             stack_acts.damage(stack_acts.DELETE, "commits"),
-        ),
-        Disturbance("clock-jump", "the sender's clock jumps a day ahead, then an hour back", None, inputs.jump_clock),
-        Disturbance(
-            "partitions-added", "the input topic gets one more partition", None, inputs.add_partition, repeatable=False
-        ),
-        Disturbance(
-            "retention", "filter killed, unread payments removed from the topic", None, inputs.remove_unread,
-            repeatable=False,
         ),
     )
 }  # fmt: skip

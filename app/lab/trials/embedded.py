@@ -15,7 +15,8 @@ from fraud_filter.config import Settings, duration_s
 from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.probe.probe import Probe
 from lab.harness.drain import drain, open_input
-from lab.harness.embedded_stack import Say, Scene, embedded_stack
+from lab.harness.embedded_stack import Scene, embedded_stack
+from lab.harness.java import Say
 from lab.harness.outcome import Audited
 from lab.harness.processes import Child, stop_signals
 from lab.harness.programs import filter_program, generator_program, location

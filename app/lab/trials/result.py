@@ -84,16 +84,6 @@ def markdown_table(items: Sequence[Mapping[str, Any]]) -> str:
     return markdown(_COLUMNS, map(_cells, _kinds(items)))
 
 
-def trend_table(trends: Sequence[Mapping[str, Any]]) -> Table:
-    """What processes grew by in trials at random."""
-    table = Table("process", "figure", "minutes", "first", "last", "trend", "allowed", title="Growth")
-    for one in trends:
-        amounts = (_amount(one[name], one["unit"]) for name in ("first", "last", "added", "allowed"))
-        style = "bold red" if one["grows"] else ""
-        table.add_row(one["role"], one["figure"], f"{one['seconds'] / 60:.0f}", *amounts, style=style)
-    return table
-
-
 def _kinds(items: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
     kinds: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for item in items:
@@ -137,7 +127,3 @@ def _told(item: Mapping[str, Any]) -> list[str]:
     speed = f"{details['records_per_s']:,} records/s" if details.get("records_per_s") else ""
     memory = f"peak {details['peak_mib']:,} MiB" if details.get("peak_mib") else ""
     return [told for told in (item["error"], speed, memory, *item["seen_as"].split("; ")) if told]
-
-
-def _amount(value: float, unit: str) -> str:
-    return f"{value / 2**20:,.0f} MiB" if unit == "bytes" else f"{value:,.0f}"

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from lab.harness.compose_stack import compose_stack
-from lab.harness.embedded_stack import Say, Scene
+from lab.harness.embedded_stack import Scene
+from lab.harness.java import Say
 from lab.trials.at_random import run_random
 from lab.trials.catalogue import DISTURBANCES, RANDOM
 from lab.trials.embedded import Relay, open_scene

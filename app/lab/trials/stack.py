@@ -30,7 +30,6 @@ _SWITCH_S = 300.0
 _STEADY_S = 400.0
 _RECOVER_S = 400.0
 _COMMIT_S = 300.0
-_ALERT_S = 60.0
 _SETTLE_S = 1.0
 #: Decisions that stop again so shortly after they came were no recovery; and how late they may be when they go on.
 _SURE_S = 5.0
@@ -38,8 +37,6 @@ _LATE_S = 10.0
 #: A commit that takes longer is told: epochs take 5 s, batches of real-time mode one minute here.
 _COMMIT_LATE_S = 75.0
 _LOOK_S = 0.5
-
-_RECORDS_LOST = "FraudFilterRecordsLost"
 
 
 class StackRun:
@@ -88,7 +85,7 @@ class StackRun:
         stack = self.stage.stack
         self.stage.await_ready(_STEADY_S)
         if stack.has_standby:  # a container whose Java was killed is healthy for some time yet
-            wait_until(lambda: replicas.one_waits(stack), _STEADY_S, "no standby is ready", ())
+            wait_until(lambda: replicas.one_waits(stack), _STEADY_S, "no standby is ready")
         self.stage.await_decisions(self.stage.ends(), _STEADY_S)
 
     def disturb(self, trial: Trial, act: StackAct, limit_s: float | None = None) -> Outcome:
@@ -99,43 +96,40 @@ class StackRun:
         first = {number: self._floor.get(number, 0) for number in stage.ends()}
         before = self._audit(trial, first, stage.ends(), settle_s=0)
         outcome = Outcome(trial, limit_s=limit_s)
-        notes: tuple[str, ...] = ()
+        notes: list[str] = []
         stage.probe.lap()
-        with Witness(stage) as witness:
-            try:
-                outcome, notes = self._measure(outcome, act, first, before, witness)
-            except FraudFilterError as error:
-                outcome = replace(outcome, error=str(error))
-            slowest_ms = stage.probe.lap().max_ms
-            late = () if slowest_ms is None else (f"slowest decision {slowest_ms / 1000:.1f} s",)
-            return replace(outcome, seen_as=witness.told((*notes, *late)))
+        witness = Witness(stage)
+        try:
+            outcome = self._measure(outcome, act, first, before, notes)
+        except FraudFilterError as error:
+            outcome = replace(outcome, error=str(error))
+        slowest_ms = stage.probe.lap().max_ms
+        if slowest_ms is not None:
+            notes.append(f"slowest decision {slowest_ms / 1000:.1f} s")
+        return replace(outcome, seen_as=witness.told(notes))
 
     def _measure(
-        self, outcome: Outcome, act: StackAct, first: Offsets, before: AuditResult, witness: Witness
-    ) -> tuple[Outcome, tuple[str, ...]]:
+        self, outcome: Outcome, act: StackAct, first: Offsets, before: AuditResult, notes: list[str]
+    ) -> Outcome:
         stage, trial = self.stage, outcome.trial
         with open_tail(stage.settings) as tail:
             tail.await_fresh(time.time(), _RECOVER_S)
             effect = act(stage, trial)
             seconds = self._recover(effect)
-            notes = (*effect.notes, *self._await_commit(effect))
+            if self._await_commit() > _COMMIT_LATE_S:
+                notes.append(f"commits go on after {time.monotonic() - effect.since:.0f} s")
             end = stage.ends()
             stage.await_decisions(end, _RECOVER_S)
             tail.await_fresh(time.time(), _RECOVER_S)
-        if effect.low:
-            witness.await_alert(_RECORDS_LOST, _ALERT_S)
-        # From what was not removed.
-        start_at = {number: max(first.get(number, 0), effect.low.get(number, 0)) for number in end}
-        after = self._audit(trial, start_at, end, settle_s=_SETTLE_S)
-        counts = Audited.of(after, None if effect.low else before)
+        after = self._audit(trial, first, end, settle_s=_SETTLE_S)
         # Not less those of `before`, which were only not decided yet.
-        counts = replace(counts, lost=after.lost + effect.unreported)
-        return replace(outcome, gap_s=tail.longest.seconds, recovery_s=round(seconds, 1), audit=counts), notes
+        counts = replace(Audited.of(after, before), lost=after.lost)
+        return replace(outcome, gap_s=tail.longest.seconds, recovery_s=round(seconds, 1), audit=counts)
 
     def _audit(self, trial: Trial, first: Mapping[int, int], end: Mapping[int, int], settle_s: float) -> AuditResult:
         # Without it features would be expected of payments that came before the state began.
         recorded: Any = recorded_by(self.stage.stack, self.stage.settings)
-        if recorded and not trial.warm:  # records that a disturbance removes are counted by `_measure`
+        if recorded and not trial.warm:
             recorded = replace(recorded, losses=[], committed={})
         return audit(self.stage.settings, start=first, end=end, settle_s=settle_s, recorded=recorded)
 
@@ -152,17 +146,14 @@ class StackRun:
             if time.monotonic() - again < _LATE_S:
                 return recovered - effect.since
 
-    def _await_commit(self, effect: Effect) -> tuple[str, ...]:
-        """Waits until what was decided is committed, too; tells when that took long.
+    def _await_commit(self) -> float:
+        """Waits until what was decided is committed, too; returns the seconds that it took.
 
         Raises:
             FraudFilterError: nothing is committed any more.
         """
         stage, began = self.stage, time.monotonic()
         ends = stage.ends()
-        while not has_passed(stage.committed(), ends):
-            if time.monotonic() - began > _COMMIT_S:
-                raise FraudFilterError(f"decisions come, and nothing was committed within {_COMMIT_S:g} s")
-            time.sleep(_LOOK_S)
-        late = time.monotonic() - began > _COMMIT_LATE_S
-        return (f"commits go on after {time.monotonic() - effect.since:.0f} s",) if late else ()
+        passed = lambda: has_passed(stage.committed(), ends)  # noqa: E731
+        wait_until(passed, _COMMIT_S, "decisions come, and nothing was committed", every_s=_LOOK_S)
+        return time.monotonic() - began

@@ -49,7 +49,7 @@ def sample_rate(name: str, rate: float, seed: int, **changes: Any) -> RateResult
 def sample_starts() -> list[StartResult]:
     """Three rounds of three contenders at two rates."""
     return [
-        StartResult(name, number, tuple(sample_rate(name, rate, number) for rate in (100, 1000)), 9.5, 400.0)
+        StartResult(name, number, tuple(sample_rate(name, rate, number) for rate in (100, 1000)), 9.5)
         for number in range(1, ROUNDS + 1)
         for name in MEDIANS
     ]

@@ -74,7 +74,7 @@ def test_the_table_for_the_documentation_has_a_line_for_each_contender() -> None
 @pytest.fixture(scope="module")
 def html() -> str:
     found = {"rules": {"precision": 0.5, "recall": 0.1}, "velocity": {"precision": None, "recall": 0.934}}
-    changed = StartResult(CHANGED, 1, (sample_rate(CHANGED, 100, 1, detection=found),), 9.5, 400.0)
+    changed = StartResult(CHANGED, 1, (sample_rate(CHANGED, 100, 1, detection=found),), 9.5)
     late = StartResult("micro-batch", 4, (sample_rate("micro-batch", 1000, 1, behind_s=14.2, lag=2957),))
     return render_html(sample_report([*sample_starts(), changed, late], words=dict.fromkeys([*MEDIANS, CHANGED], "-")))
 
@@ -84,7 +84,7 @@ def test_the_page_is_one_file_that_loads_nothing(html: str) -> None:
     assert [address for address in addresses if not address.startswith(("#", "data:"))] == []
     assert "<script" not in html
     assert "@import" not in html
-    assert html.count("<svg") == 5  # two rates, throughput, cost, over time
+    assert html.count("<svg") == 4  # two rates, throughput, over time
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_what_can_only_be_compared_at_several_rates_is_left_out_of_one() -> None
     one = StartResult("real-time", 1, (sample_rate("real-time", 100, 1),))
     html = render_html(sample_report([one], load=Load(rates=(100,))))
     assert "How far each goes" not in html
-    assert html.count("<svg") == 3
+    assert html.count("<svg") == 2
 
 
 def test_all_files_are_written(tmp_path: Path) -> None:
@@ -133,7 +133,6 @@ def test_all_files_are_written(tmp_path: Path) -> None:
         "bench-percentiles-1000.png",
         "bench-over-time.png",
         "bench-throughput.png",
-        "bench-cost.png",
     ]
     for path in written[2:]:
         width, _ = struct.unpack(">II", path.read_bytes()[16:24])

@@ -91,7 +91,7 @@ def test_every_disturbance_has_a_stage_and_a_name_that_an_argument_can_take() ->
 def test_those_are_chosen_that_work_on_the_stage_in_the_catalogues_order() -> None:
     assert choose("hang, kill", "embedded") == ["kill", "hang"]
     assert choose("all", "embedded") == ["kill", "java-kill", "hang", "freeze", "stop", "rules", "outage"]
-    assert {"broker-kill", "retention"} <= set(choose("all", "stack"))
+    assert {"broker-kill", "disk-full"} <= set(choose("all", "stack"))
     assert choose("random", "stack") == ["random"]
 
 

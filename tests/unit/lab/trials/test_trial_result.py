@@ -13,15 +13,13 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from fraud_filter import schema as layout
-from fraud_filter.audit.result import Finding
 from fraud_filter.cli.main import cli
 from fraud_filter.errors import UsageError
 from lab.harness.outcome import Audited
 from lab.trials.gap import FlaggedTail, Gap
-from lab.trials.inputs import outside, spans
 from lab.trials.plan import Trial
 from lab.trials.result import Outcome, markdown_table, result_table, write_outcomes
-from lab.trials.witness import grown, notable
+from lab.trials.witness import notable
 
 KILL = Trial("kill", "real-time", "real-time", standby=True)
 DONE = Outcome(KILL, 0.5, 1.5, Audited(0, 5, 0))
@@ -195,19 +193,3 @@ fraud-filter: unread records of the topic 'payments' are gone: partition 0 offse
         "event=data_lost records=12",
         "filter ends: unread records of the topic 'payments' are gone: partition 0…",
     ]
-
-
-def test_a_counter_is_told_by_what_it_has_grown() -> None:
-    after = {"java-gone": 3.0, "stalled": 1.0, "query-failed": 0.0}
-    assert grown("restarts_total", "reason", {"java-gone": 1.0, "stalled": 1.0}, after) == [
-        'restarts_total{reason="java-gone"} +2'
-    ]
-
-
-def test_losses_that_no_report_names_are_found() -> None:
-    reported = spans(
-        'event=data_lost records=5 lost="partition 0 offsets 3 to 5 (3 records), partition 2 offsets 7 to 8'
-    )
-    assert reported == [(0, 3, 5), (2, 7, 8)]
-    lost = [Finding(0, 3, ""), Finding(0, 5, ""), Finding(0, 6, ""), Finding(1, 3, ""), Finding(2, 8, "")]
-    assert outside(lost, reported) == [lost[2], lost[3]]
