@@ -170,32 +170,6 @@ def test_what_is_not_declared_goes(place: Place) -> None:
     assert MALLORY not in place.known()
 
 
-def test_a_user_that_is_taken_out_of_the_file_is_out(place: Place) -> None:
-    assert written(place.broker.user("kafka-generator")) == ""
-    file = place.file_without("kafka-generator")
-    done = place.access("--only-declared", "--access-file", str(file))
-    assert done.returncode == 0, done.stdout
-    assert "uthentication failed" in written(place.broker.user("kafka-generator"))
-    place.declare()
-    assert written(place.broker.user("kafka-generator")) == ""
-
-
-def test_a_connection_that_is_open_can_do_nothing_any_more(place: Place) -> None:
-    place.add_login(MALLORY)
-    place.give(f"User:{MALLORY}")
-    said: list[str] = []
-
-    def write() -> str:
-        producer.produce(TOPIC, b"{}", on_delivery=lambda error, _: said.append(error.str() if error else ""))
-        producer.flush(10)
-        return said.pop()
-
-    producer = Producer(librdkafka_config(place.broker.user(MALLORY), message_timeout_ms=6000))
-    assert write() == ""
-    place.declare()
-    assert "authorization failed" in write().lower()
-
-
 def test_the_filter_alone_may_lock_a_checkpoint_that_is_on_no_local_disk(place: Place) -> None:
     with subprocess.Popen(["sleep", "100"]) as java:
         files: Any = SimpleNamespace(pid=java.pid, qualified="hdfs://names:8020/checkpoint")

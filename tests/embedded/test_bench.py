@@ -113,5 +113,5 @@ def test_all_files_are_there_and_a_browser_shows_the_page(ran: Ran, tmp_path: Pa
         "bench-over-time.png",
     }
     told = measure(ran.output / "bench-report.html", tmp_path)
-    assert len(told["plots"]) == 3
+    assert len(told["plots"]) == 2
     assert (told["outside"], told["loaded"], told["wide"]) == ([], [], False)

@@ -21,7 +21,7 @@ from confluent_kafka import Consumer, Producer
 from kafka.admin import KafkaAdminClient
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.errors import FraudFilterError
 from lab.harness.broker import HOST, Broker
 from lab.harness.workspace import Workspace
 
@@ -73,16 +73,6 @@ def test_broker_packs_and_unpacks_lz4(broker: Broker, topics: Any, sent: str, st
     value = b"the same again, " * 4096
     write(broker.address, topic, value, sent)
     assert read(broker.address, topic).value() == value
-
-
-@pytest.mark.timed
-def test_first_consumer_of_a_group_does_not_wait_for_company(broker: Broker, topics: Any) -> None:
-    topic = topics(partitions=1)
-    write(broker.address, topic, b"x")
-    read(broker.address, topic)  # the first group of all has the topic of the groups' offsets made
-    started = time.monotonic()
-    assert read(broker.address, topic) is not None
-    assert time.monotonic() - started < 3  # Kafka's default delay alone
 
 
 def test_topics_are_not_created_by_a_mistake(broker: Broker, admin: Any) -> None:
@@ -139,18 +129,6 @@ def test_broker_that_can_not_start_says_why_and_keeps_its_log(
 
 
 @pytest.mark.exhaustive
-def test_cluster_id_may_begin_with_a_hyphen(
-    java_home: Path, kafka_jars: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One in 64 does, and must not be taken for an option of the storage tool."""
-    number = uuid.UUID(bytes=b"\xf8" + bytes(range(15)))
-    monkeypatch.setattr(uuid, "uuid4", lambda: number)
-    data = tmp_path / "data"
-    with Workspace() as workspace, Broker(workspace, java_home=java_home, jars=kafka_jars, data_dir=data):
-        assert "cluster.id=-AAB" in (data / "meta.properties").read_text()
-
-
-@pytest.mark.exhaustive
 def test_broker_that_does_not_answer_in_time_is_stopped(java_home: Path, kafka_jars: list[Path]) -> None:
     workspace = Workspace()
     broker = Broker(workspace, java_home=java_home, jars=kafka_jars)
@@ -166,15 +144,6 @@ def occupied_port() -> Iterator[int]:
         listener.bind((HOST, 0))
         listener.listen()
         yield listener.getsockname()[1]
-
-
-def test_wanted_port_in_use_is_refused(java_home: Path, kafka_jars: list[Path]) -> None:
-    with (
-        occupied_port() as taken,
-        Workspace() as workspace,
-        pytest.raises(UsageError, match=f"port {taken} is in use"),
-    ):
-        Broker(workspace, java_home=java_home, jars=kafka_jars, port=taken).start()
 
 
 class Stack:
@@ -240,14 +209,6 @@ def test_stack_interrupted_while_starting_leaves_nothing(tmp_path: Path) -> None
         assert "Traceback" not in errors
         assert_gone(children, f"{HOST}:1")
         assert not list(stack.directory.iterdir())
-
-
-@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv (util-linux) is needed")
-def test_broker_ends_when_the_stack_is_killed(tmp_path: Path) -> None:
-    with running_stack(tmp_path, "--port", "0") as stack:
-        address, children = stack.address(), stack.children()
-        stack.process.kill()
-        assert_gone(children, address)
 
 
 def test_stack_whose_broker_dies_fails_and_keeps_the_logs(tmp_path: Path) -> None:

@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
 
-import psutil
 import pytest
 from py4j.protocol import REFLECTION_COMMAND_NAME
 
@@ -365,25 +361,6 @@ def test_a_record_of_a_repair_that_is_none_is_refused(checkpoint: Path, opened: 
     with pytest.raises(UsageError, match=f"{STATE} can't be read as what an earlier repair left"):
         repair(opened(checkpoint), "micro-batch")
     assert (logs(checkpoint), kept.read_text()) == (before, "kept")
-
-
-@pytest.mark.parametrize("sign", exhaustive([STATE, "before-repair-", "offsets/.3.repair.tmp"], but=["before-repair-"]))
-def test_a_killed_repair_program_is_completed_by_the_next(checkpoint: Path, opened: Opener, sign: str) -> None:
-    """The kill comes as soon as a sign of that step is seen, or when it is over: either must be mended."""
-    original = logs(checkpoint)
-    argv = [*PROGRAM, "checkpoint", "repair", str(checkpoint)]
-    program = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while program.poll() is None and not any(checkpoint.glob(f"{sign}*")):
-        time.sleep(0.0005)
-    with suppress(psutil.NoSuchProcess):
-        for process in [*psutil.Process(program.pid).children(recursive=True), psutil.Process(program.pid)]:
-            process.send_signal(signal.SIGKILL)
-    program.wait(20)
-    files = opened(checkpoint)
-    repair(files, "micro-batch")
-    assert is_startable(files, "micro-batch")
-    (kept,) = read_contents(files).kept_aside
-    assert logs(checkpoint / kept) == original
 
 
 def test_what_is_kept_beside_the_logs(tmp_path: Path, opened: Opener) -> None:

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.structs import TopicPartition
 
 from exhaustive import exhaustive
-from faults import Decisions, Feed, events, java_of, said_while_stopping
+from faults import Decisions, events, said_while_stopping
 from lab.harness.processes import Child
 from running import Stage, payment, wait_until
 
@@ -28,21 +27,6 @@ def stop(program: Child) -> None:
 def _newest(program: Child, *kinds: str) -> str:
     """The last event that is one of these."""
     return [line for line in program.tail(5000) if any(f"event={kind} " in line for kind in kinds)][-1]
-
-
-@pytest.mark.exhaustive  # test_modes_run stops each mode under load
-def test_a_stop_under_load_is_silent_at_an_epoch_s_end(stage: Stage) -> None:
-    """That of each mode as it is shipped, at rest and under load, is looked at in `test_modes_run`."""
-    with (
-        stage.run(mode="continuous", **EPOCHS) as program,
-        closing(Decisions(stage)) as decisions,
-        Feed(stage, rate=400) as feed,
-    ):
-        for _ in range(2):  # the first wait is the start's
-            ends = decisions.ends()
-            wait_until(lambda: decisions.fresh(ends), "fresh decisions", program)  # noqa: B023
-        stop(program)
-        feed.stop()
 
 
 @pytest.mark.parametrize("mode", exhaustive(["continuous", "real-time"], but=["real-time"]))
@@ -69,21 +53,3 @@ def test_a_task_that_fails_is_told_and_the_stop_after_it_is_silent(stage: Stage,
         # What failed twice at one place is searched for before the query runs again, and the search decides, too.
         wait_until(lambda: "event=started " in _newest(program, "started", "restarting"), "it runs", program)
         stop(program)
-
-
-@pytest.mark.exhaustive  # as a task that fails
-def test_a_reader_that_fails_is_told(stage: Stage, admin: Any) -> None:
-    """What it would read next is gone when it looks again."""
-    with stage.run(mode="continuous") as program, closing(Decisions(stage)) as decisions:
-        stage.send((f"c{n}", payment(f"p{n}", 6000)) for n in range(20))
-        ends = {number: end - 1 for number, end in decisions.ends().items()}
-        wait_until(lambda: decisions.fresh(ends), "all are decided", program)
-        java = java_of(program)
-        java.suspend()
-        places = stage.send((f"c{n}", payment(f"q{n}", 6000)) for n in range(20))
-        admin.delete_records({TopicPartition(stage.input, number): offset + 1 for number, offset in places})
-        java.resume()
-        assert program.wait(60) == 3, program.tail()
-        told = "\n".join(program.tail(5000))
-        assert "logger=ContinuousQueuedDataReader$DataReaderThread data reader thread failed" in told
-        assert "\tat " in told

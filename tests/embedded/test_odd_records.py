@@ -69,14 +69,3 @@ def test_tools_that_read_stand_any_record(odd: Stage) -> None:
         assert not _ACTS.search(done.output), words
         if words[0] == "tail" and "--json" in words:
             assert len([json.loads(line, parse_int=str) for line in done.output.splitlines()]) > 200
-
-
-def test_tools_that_read_stand_empty_topics(stage: Stage) -> None:
-    for words, code in (
-        (["tail"], None),
-        (["tail", "--json", "--from-beginning"], None),
-        (["audit", "--settle", "0"], 1),
-    ):
-        done = CliRunner().invoke(cli, words, env=stage.environment(), standalone_mode=False)
-        assert done.exception is None, (words, done.exception)
-        assert done.return_value == code, words

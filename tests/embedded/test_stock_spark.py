@@ -1,9 +1,8 @@
-"""Checkpoints of another version of Spark, and what Spark's real-time mode itself refuses of them."""
+"""A checkpoint of another version of Spark goes on in each engine."""
 
 from __future__ import annotations
 
 import json
-import sys
 import uuid
 from pathlib import Path
 
@@ -11,29 +10,11 @@ import pytest
 
 from exhaustive import exhaustive
 from fraud_filter.checkpoint.entries import OffsetEntry
-from lab.harness.processes import Child
 from running import Stage, payment, wait_until
 
-#: The filter without its repair: Spark gets the checkpoint as it is.
-WITHOUT_REPAIR = """
-from fraud_filter.supervisor import start_position
-from fraud_filter.cli.main import main
-assert start_position.prepare_checkpoint
-start_position.prepare_checkpoint = lambda *_: None
-main()
-"""
 RECORDS = 30
 #: The metadata line of an offset entry as Spark 4.2 wrote it.
 RECORDED = Path(__file__).parents[1] / "data/checkpoints/micro-batch-killed/offsets/0"
-#: The same without the setting by which real-time mode takes a commit log of version 1.
-WITHOUT_V1 = """
-from dataclasses import replace
-from fraud_filter import modes
-real_time = modes.MODES["real-time"]
-allowed = real_time.session_conf
-without = lambda settings: {k: v for k, v in allowed(settings).items() if k != modes.V1_CHECKPOINTS}
-modes.MODES["real-time"] = replace(real_time, session_conf=without)
-"""
 
 
 def craft(stage: Stage, metadata: str = "") -> None:
@@ -58,24 +39,9 @@ def flagged(stage: Stage) -> list[str]:
     return ids
 
 
-def without_repair(stage: Stage, mode: str, before: str = "") -> Child:
-    argv = [sys.executable, "-c", before + WITHOUT_REPAIR, "run"]
-    env = stage.environment(mode=mode, max_restarts="0")
-    return Child("the filter without repair", argv, log=stage.directory / "stock.log", env=env)
-
-
 def seen(stage: Stage) -> set[str]:
     found = (json.loads(record.value)["payment_id"] for record in stage.written()[stage.flagged])
     return set(found)
-
-
-@pytest.mark.exhaustive
-def test_spark_s_real_time_mode_refuses_commits_of_version_1(stage: Stage, flagged: list[str]) -> None:  # noqa: ARG001
-    """As soon as it takes them from a query without state, the filter needs no setting for it."""
-    craft(stage)
-    with without_repair(stage, "real-time", WITHOUT_V1) as program:
-        assert program.wait(180) in (2, 4), program.tail()
-    assert "CHECKPOINT_FORMAT_V1_NOT_SUPPORTED" in (stage.directory / "stock.log").read_text()
 
 
 @pytest.mark.parametrize("mode", exhaustive(["micro-batch", "continuous", "real-time"], but=["real-time"]))

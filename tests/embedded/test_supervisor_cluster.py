@@ -13,7 +13,7 @@ import pyspark
 import pytest
 
 from faults import events, java_of, metrics, said_while_stopping
-from filter_under_load import Run, require_features, rules_with_features, settings_of, standby_of
+from filter_under_load import Run, require_features, rules_with_features
 from fraud_filter.home import HOME
 from fraud_filter.java import class_archive
 from lab.harness.processes import Child, free_ports
@@ -119,14 +119,6 @@ def test_stops_are_silent_and_executors_and_workers_that_go_are_waited_for(
         filtering.end()
 
 
-@pytest.mark.exhaustive
-@pytest.mark.timeout(600)
-def test_a_stop_of_continuous_mode_is_silent_too(run: Callable[..., Run], cluster: Cluster, tmp_path: Path) -> None:
-    with run("continuous", 2) as filtering:
-        filtering.await_fresh("the start on a cluster", _START_S)
-        stop_in_silence(filtering, cluster, tmp_path)
-
-
 def require_killed_executor_is_replaced(run: Run, cluster: Cluster) -> None:
     """It costs the query a restart and not Java."""
     java = java_of(run.program).pid
@@ -150,28 +142,6 @@ def require_worker_is_waited_for(run: Run, cluster: Cluster) -> None:
     cluster.new_worker().start()
     run.await_fresh("the worker came back", _START_S)
     assert metrics(run.port)["fraud_filter_healthy"] == 1
-
-
-@pytest.mark.exhaustive
-@pytest.mark.timeout(600)
-def test_of_a_pair_the_one_whose_executor_is_killed_gives_way(run: Callable[..., Run], cluster: Cluster) -> None:
-    """The other one has an executor of its own; the former waits for another, in the same Java."""
-    with run("real-time", 2, real_time_duration="5 seconds", standby_warm_up_s="3") as filtering:
-        filtering.program.stop()
-        filtering.program._argv.append("--standby")
-        filtering.program.start()
-        filtering.await_fresh("the start on a cluster", _START_S)
-        java, lost = java_of(filtering.program).pid, executor_of(cluster.worker)
-        with standby_of(filtering, **settings_of(filtering)) as (standby, _):
-            lost.kill()
-            wait_until(lambda: bool(events(standby, "taking_over")), "the other one takes over", standby, _START_S)
-            ends = filtering.decisions.ends()
-            wait_until(lambda: filtering.decisions.fresh(ends), "fresh decisions", standby, _START_S)
-            waits = lambda: bool(events(filtering.program, "standby_ready"))  # noqa: E731
-            wait_until(waits, "the former waits", filtering.program, _START_S)
-            assert filtering.restarts("slots-lacking") == 1
-            assert java_of(filtering.program).pid == java
-            filtering.drain(standby)
 
 
 @pytest.mark.exhaustive

@@ -43,15 +43,6 @@ def test_faults_of_continuous_mode_and_partitions_that_are_added(stage: Stage, a
         run.end()
 
 
-@pytest.mark.exhaustive
-def test_a_hanging_java_process_is_replaced_in_micro_batch_mode(stage: Stage) -> None:
-    with Run(stage, "micro-batch", stall_timeout_s=STALL_S) as run:
-        run.await_fresh("the start")
-        run.await_commit()
-        require_a_hanging_java_is_replaced(run)
-        run.end()
-
-
 def require_a_hanging_java_is_replaced(run: Run) -> None:
     java_of(run.program).suspend()
     run.await_fresh("SIGSTOP of Java")

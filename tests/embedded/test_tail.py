@@ -81,9 +81,3 @@ def test_a_reader_that_goes_away_is_no_defect(stage: Stage) -> None:
         os.close(read)
         assert program.stderr is not None
         assert program.stderr.read() == ""
-
-
-def test_a_missing_topic_is_named_with_its_setting(stage: Stage) -> None:
-    done = call("tail", *stage.options, "--flagged-topic", "nowhere")
-    assert done.returncode == 2
-    assert done.stderr.startswith("fraud-filter: setting flagged_topic (--flagged-topic, FRAUD_FLAGGED_TOPIC)")

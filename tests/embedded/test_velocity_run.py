@@ -205,31 +205,6 @@ def test_each_payment_is_decided_once_by_its_own_window_also_after_a_kill(run: R
     _refuses_other_features(run, spark)
 
 
-@pytest.mark.exhaustive  # test_stack_standby switches there and back, and audits the features
-@pytest.mark.timeout(600)
-def test_another_mode_goes_on_without_the_features_and_back_again_with_empty_windows(run: Run) -> None:
-    """As `rollout --mode` does with the rules that ship. The state began twice, and the audit knows where."""
-    for changes in (
-        {"real_time_duration": "5 seconds"},
-        {"mode": "micro-batch"},
-        {"real_time_duration": "1 minute"},  # nothing is committed when it is killed
-        {"real_time_duration": "5 seconds"},
-    ):
-        program = run.start(**changes, features_unsupported="skip")
-        try:
-            run.pay(5)
-            run.await_all(program)
-            if "minute" in str(changes):
-                os.kill(program.pid or 0, signal.SIGKILL)
-        finally:
-            program.stop()
-    told = "\n".join(program.tail(500))
-    assert "event=state_begins_empty" not in told, "a restart goes on with its state"
-    result = run.audit(by_checkpoint=True)
-    assert _right(result).decisions > result.payments / 3
-    assert len(result.versions) == 2
-
-
 HELD_BACK = """\
 features:
   - {name: payments_1m, per: merchant, over: 1 minute, value: count}

@@ -6,7 +6,6 @@ import json
 import uuid
 from typing import Any
 
-import pytest
 from kafka.consumer.group import KafkaConsumer
 from kafka.producer.kafka import KafkaProducer
 from kafka.structs import TopicPartition
@@ -54,10 +53,3 @@ def test_a_large_payment_is_flagged_with_the_rule(stack: Deployed) -> None:
     flagged = json.loads(record.value)
     assert (flagged["payment_id"], flagged["rules"]) == (number, ["large-amount"])
     assert dict(record.headers)["source.topic"] == b"payments"
-
-
-@pytest.mark.parametrize(("value", "reason"), [(b"{", b"malformed-json"), (b"{}", b"missing-field")])
-def test_what_is_no_payment_is_rejected_byte_for_byte(stack: Deployed, value: bytes, reason: bytes) -> None:
-    record = _decided(stack, "payments.rejected", str(uuid.uuid4()), value)
-    assert record.value == value
-    assert dict(record.headers)["reject.reason"].startswith(reason)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -38,24 +37,10 @@ def test_too_few_cores(refused: Deployed) -> None:
     _says(refused.call("up"), "KAFKA_PARTITIONS=9", "SPARK_WORKER_CORES=4", "real-time")
 
 
-def test_a_taken_port(refused: Deployed) -> None:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        port = listener.getsockname()[1]
-        env_file.change(refused.env, "PROMETHEUS_PORT", str(port))
-        _says(refused.call("up"), f"PROMETHEUS_PORT={port}", "another program")
-
-
 @pytest.mark.parametrize("name", ["KAFKA_HEAP", "SPARK_SECRET"])
 def test_a_missing_value(refused: Deployed, name: str) -> None:
     env_file.change(refused.env, name, "")
     _says(refused.call("up"), str(refused.env), name)
-
-
-def test_an_unknown_mode(refused: Deployed) -> None:
-    env_file.change(refused.env, "FRAUD_MODE", "turbo")
-    _says(refused.call("up"), "FRAUD_MODE", "'turbo'")
 
 
 def test_broken_rules(refused: Deployed, tmp_path: Path) -> None:

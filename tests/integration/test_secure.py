@@ -15,7 +15,7 @@ import jwt
 import pytest
 import requests
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined]
 from docker.models.containers import Container
 
 import beside
@@ -155,19 +155,6 @@ def test_a_switch_to_spark_s_other_reader_loses_nothing(secured: Deployed) -> No
 # -- who gets in
 
 
-def test_kafka_takes_no_client_without_encryption(secured: Deployed) -> None:
-    """Who may read and write what, with which login: `test_intruders`."""
-    assert "brokers are down" in _refusal(_settings(secured, kafka_security_protocol="PLAINTEXT"))
-    assert _brokers(_settings(secured)) == 1
-
-
-def test_kafka_takes_no_wrong_password(secured: Deployed, tmp_path: Path) -> None:
-    assert _brokers(_settings(secured)) == 1
-    wrong = tmp_path / "wrong"
-    wrong.write_text("w" * 32)
-    assert "uthentication failed" in _refusal(_settings(secured, kafka_sasl_password_file=str(wrong)))
-
-
 def test_a_client_does_not_take_another_broker_for_ours(secured: Deployed, tmp_path: Path) -> None:
     secrets.make(tmp_path)
     said = _refusal(_settings(secured, kafka_ssl_ca=str(tmp_path / secrets.CA)))
@@ -182,26 +169,6 @@ def test_an_audit_with_a_wrong_password_says_so(secured: Deployed, tmp_path: Pat
     assert audit.returncode == 2, audit.stdout
     assert f"SASL_SSL as user {secrets.OPERATOR!r}" in audit.stdout
     assert len(audit.stdout.splitlines()) == 1
-
-
-def test_nobody_but_the_administrator_makes_topics_and_rights(secured: Deployed) -> None:
-    admin = AdminClient(librdkafka_config(_settings(secured)))
-    (made,) = admin.create_topics([NewTopic("more", 1)]).values()
-    with pytest.raises(KafkaException, match="uthorization failed"):
-        made.result(REFUSED_S)
-    access = run("access", "--passwords", str(_directory(secured)), FRAUD_ENV_FILE=str(secured.env))
-    assert access.returncode == 1, access.stdout
-    assert "do not tell their users and rights" in access.stdout
-
-
-def test_the_administrator_s_listener_wants_a_certificate(secured: Deployed) -> None:
-    """Asked from inside the stack's network: it is not published."""
-    code, output = _container_output(
-        secured, "generator", "fraud-filter", "topics",
-        "--kafka-bootstrap-servers", "kafka:9094", "--kafka-timeout-s", "5",
-    )  # fmt: skip
-    assert code in (1, 2), output
-    assert "exists" not in output
 
 
 def test_spark_s_master_refuses_an_application_without_the_secret(
@@ -253,13 +220,6 @@ def test_no_page_takes_what_a_worker_can_sign(secured: Deployed) -> None:
     )
     assert (directory / "spark-ui-token").read_text() in files
     assert (directory / "spark-ui-key").read_text() not in files
-
-
-def test_only_what_asks_for_a_login_is_published(secured: Deployed) -> None:
-    published = {state.service for state in secured.open().states() if state.container.ports and any(
-        state.container.ports.values())}  # fmt: skip
-    assert published <= {"kafka", "prometheus", "grafana"}
-    assert {"kafka", "prometheus"} <= published
 
 
 def test_prometheus_asks_for_a_password(secured: Deployed) -> None:

@@ -48,15 +48,6 @@ def test_every_java_of_spark_starts_from_the_class_archive(stack: Deployed, serv
     assert min(regions) > 0, output
 
 
-@pytest.mark.parametrize(
-    "name", ["org/apache/kafka/common/protocol/Errors", "org/apache/spark/executor/CoarseGrainedExecutorBackend"]
-)
-def test_the_class_archive_has_what_only_brokers_and_clusters_need(stack: Deployed, name: str) -> None:
-    (container,) = [state.container for state in stack.open().states() if state.service == "fraud-filter"]
-    found = container.exec_run(["grep", "--text", "--quiet", "--fixed-strings", name, "/opt/classes.jsa"])
-    assert found.exit_code == 0
-
-
 @pytest.mark.parametrize("job", JOBS)
 def test_prometheus_reaches_every_target(stack: Deployed, job: str) -> None:
     def health() -> bool:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 from durations import in_order, merged
@@ -23,31 +20,3 @@ def test_a_run_replaces_what_it_measured_and_keeps_what_other_runs_did(tmp_path:
         "a.py::test_one[x]": 5.0,
         "a.py::test_two": 6.0,
     }
-
-
-#: The first test passes at its second run only.
-UNSTEADY = """
-from pathlib import Path
-def test_passes_later():
-    again = Path("again").exists()
-    Path("again").touch()
-    assert again
-def test_passes():
-    pass
-"""
-
-
-def test_what_is_run_again_is_counted_and_named(tmp_path: Path) -> None:
-    (tmp_path / "test_unsteady.py").write_text(UNSTEADY)
-    command = [sys.executable, "-m", "pytest", "-p", "durations", "-c", os.devnull, "--rootdir", str(tmp_path)]
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    runs = [
-        subprocess.run(
-            [*command, *words], cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=60
-        )
-        for words in ([], ["--last-failed"])
-    ]
-    assert [run.returncode for run in runs] == [1, 0], runs
-    assert "retried" not in runs[0].stdout
-    assert "retried: 1 tests, 1 of them passed this time" in runs[1].stdout
-    assert "passed    test_unsteady.py::test_passes_later" in runs[1].stdout

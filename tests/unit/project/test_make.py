@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -22,14 +21,6 @@ def test_help_is_the_default_and_lists_every_target() -> None:
     assert phony is not None
     listed = [line.split()[0] for line in make().splitlines()]
     assert sorted(listed) == sorted(phony.group(1).split())
-
-
-def test_no_recipe_is_longer_than_three_lines() -> None:
-    longest, length = "", 0
-    for line in MAKEFILE.read_text().splitlines():
-        length = length + 1 if line.startswith("\t") else 0
-        longest = line if length > 3 else longest
-    assert longest == ""
 
 
 def _ready(tmp_path: Path) -> str:
@@ -57,46 +48,6 @@ def test_all_parts_together_are_done_without_a_failure(tmp_path: Path) -> None:
     told = make("test", f"BIN={tmp_path}", _ready(tmp_path))
     assert "test-integration" not in told
     assert "retried: no test" in told.splitlines()
-
-
-@pytest.mark.parametrize(
-    ("script", "said"),
-    [
-        pytest.param(
-            "echo \"docker: 'compose' is not a docker command.\" >&2; exit 1",
-            "has no Compose: docker: 'compose' is not",
-            marks=pytest.mark.exhaustive,
-        ),
-        pytest.param("exit 125", "has no Compose: exit code 125", marks=pytest.mark.exhaustive),
-        (None, "there is no docker command on this machine"),
-    ],
-)
-def test_tests_that_need_compose_are_skipped_without_it(tmp_path: Path, script: str | None, said: str) -> None:
-    if script:
-        _program(tmp_path / "docker", script)
-    tests = (
-        "compose/test_compose.py::test_compose_accepts_the_file",
-        "compose/test_compose_secure.py::test_compose_makes_one_of_both_files",
-    )
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-rs",
-        "-p",
-        "no:cacheprovider",
-        *(f"tests/unit/{test}" for test in tests),
-    ]
-    done = subprocess.run(
-        command, cwd=HOME, env={**os.environ, "PATH": str(tmp_path)}, capture_output=True, text=True, check=False
-    )
-    assert "2 skipped" in done.stdout, done.stdout
-    assert said in " ".join(done.stdout.split())
-
-
-def test_arguments_reach_the_program() -> None:
-    command = make("-n", "demo", "ARGS=--modes continuous --seconds 20").splitlines()[-1]
-    assert command == ".venv/bin/fraud-filter demo --modes continuous --seconds 20"
 
 
 def set_up(tmp_path: Path, python: str, **commands: str) -> subprocess.CompletedProcess[str]:
@@ -136,13 +87,6 @@ def test_missing_venv_is_named_when_it_can_not_be_installed(tmp_path: Path) -> N
     assert done.stderr == (
         f"set-up: {tmp_path}/bin/a-python can't make virtual environments: install python3.11-venv\n"
     )
-
-
-def test_root_installs_the_missing_venv(tmp_path: Path) -> None:
-    done = set_up(tmp_path, f"{WITHOUT_VENV}; exit 0", **{"id": "echo 0", "apt-get": f'echo "$*" >> {tmp_path}/calls'})
-    calls = (tmp_path / "calls").read_text()
-    assert "set-up: apt-get install python3.11-venv (as root)" in done.stdout
-    assert "update -qq\ninstall -y -qq --no-install-recommends python3.11-venv\n" in calls
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,13 @@
-"""Failures in words, lost records in numbers, one filter a checkpoint, and the restarts' metrics."""
+"""Failures in words, lost records in numbers, and the restarts' metrics."""
 
 from __future__ import annotations
-
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from fraud_filter import config
 from fraud_filter.errors import EXIT_DATA_LOSS, FraudFilterError, UsageError
-from fraud_filter.lock.checkpoint_lock import NAME, checkpoint_lock
+from fraud_filter.lock.checkpoint_lock import checkpoint_lock
 from fraud_filter.metrics.catalogue import RESTARTS
 from fraud_filter.metrics.filter_metrics import FilterMetrics
 from fraud_filter.metrics.server import Registry
@@ -70,33 +66,6 @@ def test_lost_records_by_partition() -> None:
     assert find_losses({0: 5, 1: 4, 2: 7, 3: 8, 4: 9}, bounds) == {1: (4, 10), 2: (7, 7), 4: (9, 9)}
     assert find_losses({}, bounds) == {}
     assert DataLossError("x").exit_code == EXIT_DATA_LOSS == 3
-
-
-def test_a_locked_checkpoint_is_refused_by_name_of_the_holder(tmp_path: Path) -> None:
-    settings = config.load({"checkpoint": tmp_path.as_uri()})
-    code = "import fcntl, sys; f = open(sys.argv[1], 'r+'); fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)"
-    with checkpoint_lock(settings) as lock:
-        assert lock.descriptor is not None
-        assert subprocess.run([sys.executable, "-c", code, str(tmp_path / NAME)], capture_output=True).returncode != 0
-        with pytest.raises(UsageError, match=r"another filter \(process \d+\) works on"), checkpoint_lock(settings):
-            pass
-    with checkpoint_lock(config.load({"checkpoint": str(tmp_path)})) as again:
-        assert again.descriptor is not None
-
-
-def test_the_holders_children_keep_the_lock(tmp_path: Path) -> None:
-    settings = config.load({"checkpoint": str(tmp_path)})
-    with checkpoint_lock(settings) as lock:
-        assert lock.descriptor is not None
-        child = subprocess.Popen(["sleep", "60"], pass_fds=(lock.descriptor,))
-    try:
-        with pytest.raises(UsageError), checkpoint_lock(settings):
-            pass
-    finally:
-        child.kill()
-        child.wait()
-    with checkpoint_lock(settings):
-        pass
 
 
 def test_a_checkpoint_elsewhere_has_no_file_to_lock() -> None:

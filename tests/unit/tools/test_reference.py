@@ -30,19 +30,3 @@ def test_each_setting_stands_in_one_table() -> None:
 def test_the_first_group_begins_with_the_first_setting() -> None:
     assert next(iter(GROUPS)) == next(iter(Settings.model_fields))
     assert set(GROUPS) <= set(Settings.model_fields)
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        "| `--mode` | `FRAUD_MODE` | `real-time` | `micro-batch`, `async-progress`, `continuous`, `real-time` | ",
-        "| `--kafka-timeout-s` | `FRAUD_KAFKA_TIMEOUT_S` | `10` | number above 0 to 300 | ",
-        "| `--rules` | `FRAUD_RULES` | `app/rules.yml` | file | ",
-        "| - | `FRAUD_KAFKA_SASL_PASSWORD` | - | text | ",
-        "| `--ui-port` | `FRAUD_UI_PORT` | `0` | whole number from 0 to 65535 | ",
-        "| `--spark-conf` | `FRAUD_SPARK_CONF` | - | JSON object | ",
-        "| `--spark-master` | `SPARK_MASTER` | `local[*]` | text not empty | ",
-    ],
-)
-def test_a_row_tells_option_environment_default_and_bounds(row: str) -> None:
-    assert row in reference.SETTINGS.read_text()
