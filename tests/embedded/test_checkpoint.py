@@ -23,16 +23,14 @@ from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles, Gone
 from fraud_filter.checkpoint.inspection import inspect_checkpoint
 from fraud_filter.checkpoint.notes import (
     INPUT,
+    LOSSES,
     Input,
     KeptState,
     Loss,
     add_losses,
-    read_input,
-    read_losses,
-    read_state,
-    write_input,
-    write_state,
+    note_state,
 )
+from fraud_filter.checkpoint.notes import STATE as KEPT_STATE
 from fraud_filter.checkpoint.repair import STATE, change_state, finish, prepare_checkpoint, repair
 from fraud_filter.config import ModeName, load
 from fraud_filter.errors import UsageError
@@ -180,8 +178,8 @@ def test_a_change_of_the_state_that_dies_is_completed_by_the_next_start(
     settings = load({"mode": "continuous", "checkpoint": location})
     former = open_as(CheckpointFiles, spark, location)
     former.write("state/0/1.delta", b"x")
-    write_state(former, KeptState([["spent"]], 2, 50))
-    write_input(former, Input("payments", "id", {0: 1}))
+    note_state(former, KeptState([["spent"]], 2, 50))
+    INPUT.write(former, Input("payments", "id", {0: 1}))
     (ends,) = read_contents(former).proven.offsets  # type: ignore[union-attr]
     for changes in range(300):
         copy = f"{location}-{changes}"
@@ -194,13 +192,13 @@ def test_a_change_of_the_state_that_dies_is_completed_by_the_next_start(
             died = True
         left = open_as(CheckpointFiles, spark, copy)
         finish(left)
-        if read_state(left):
+        if KEPT_STATE.read(left):
             change_state(left, settings, None)
         prepare_checkpoint(left, settings)
         contents = read_contents(left)
         assert (list(contents.offsets), list(contents.commits), contents.stateful) == ([], [], False)
-        assert read_state(left) is None
-        assert read_input(left) == Input("payments", "id", {0: 1}, {int(n): at for n, at in ends["payments"].items()})
+        assert KEPT_STATE.read(left) is None
+        assert INPUT.read(left) == Input("payments", "id", {0: 1}, {int(n): at for n, at in ends["payments"].items()})
         assert STATE not in left.names()
         if not died:
             assert changes > 10
@@ -365,13 +363,13 @@ def test_a_record_of_a_repair_that_is_none_is_refused(checkpoint: Path, opened: 
 
 def test_what_is_kept_beside_the_logs(tmp_path: Path, opened: Opener) -> None:
     files = opened(tmp_path)
-    assert read_input(files) is None
+    assert INPUT.read(files) is None
     for kept in (Input("payments", "id-1", {0: 5, 1: 7}), Input("payments", "id-2", {})):
-        write_input(files, kept)
-        assert read_input(files) == kept
-    (tmp_path / INPUT).write_text("{")
+        INPUT.write(files, kept)
+        assert INPUT.read(files) == kept
+    (tmp_path / INPUT.path).write_text("{")
     with pytest.raises(UsageError, match=r"fraud-filter/input\.json' can't be read; put back a copy of it"):
-        read_input(files)
+        INPUT.read(files)
 
 
 def test_each_loss_is_noted_once_and_one_that_grows_stays_one(tmp_path: Path, opened: Opener) -> None:
@@ -381,10 +379,10 @@ def test_each_loss_is_noted_once_and_one_that_grows_stays_one(tmp_path: Path, op
     assert add_losses(files, [Loss("a", 0, 7, 12, 3.0)]) == [Loss("a", 0, 9, 12, 3.0)]
     assert add_losses(files, [Loss("a", 0, 20, 22, 4.0), Loss("b", 0, 0, 2, 4.0)]) != []
     noted = [("a", 0, 5, 12), ("a", 1, 0, 4), ("a", 0, 20, 22), ("b", 0, 0, 2)]
-    assert [(loss.topic_id, loss.partition, loss.start, loss.end) for loss in read_losses(files)] == noted
+    assert [(loss.topic_id, loss.partition, loss.start, loss.end) for loss in LOSSES.read(files)] == noted
 
 
 def test_a_file_system_that_refuses_is_told_apart(tmp_path: Path, opened: Opener) -> None:
     (tmp_path / "fraud-filter").write_text("a file where a directory should be")
     with pytest.raises(CheckpointError):
-        write_input(opened(tmp_path), Input("payments", "id", {}))
+        INPUT.write(opened(tmp_path), Input("payments", "id", {}))

@@ -57,18 +57,18 @@ def recorded_in(files: CheckpointFiles, settings: Settings, topic_id: str) -> Re
         UsageError: the rules of a version that decided can't be read.
         CheckpointError: the checkpoint's file system refuses.
     """
-    from fraud_filter.checkpoint.notes import read_document, read_input, read_losses, read_versions
+    from fraud_filter.checkpoint.notes import INPUT, LOSSES, VERSIONS, document_of
     from fraud_filter.checkpoint.progress import CheckpointReader
 
-    kept = read_input(files)
+    kept = INPUT.read(files)
     if kept is None or (kept.topic, kept.topic_id) != (settings.input_topic, topic_id):
         return None
-    losses = [Gap(loss.partition, loss.start, loss.end) for loss in read_losses(files) if loss.topic_id == topic_id]
+    losses = [Gap(loss.partition, loss.start, loss.end) for loss in LOSSES.read(files) if loss.topic_id == topic_id]
     newest = CheckpointReader(files, settings.input_topic).newest()
-    versions = [one for one in read_versions(files) if one.topic_id == topic_id]
+    versions = [one for one in VERSIONS.read(files) if one.topic_id == topic_id]
     # Rules that come back are the same document.
     names = {one.version for one in versions}
-    rulings = {version: _ruling(read_document(files, version), version, settings) for version in names}
+    rulings = {version: _ruling(document_of(version).read(files), version, settings) for version in names}
     return Recorded(losses, newest.end if newest else kept.first, kept.begin, versions, rulings)
 
 

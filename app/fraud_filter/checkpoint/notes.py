@@ -6,20 +6,54 @@ Spark reads none of it. Each file is replaced in one atomic step.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from fraud_filter.checkpoint.entries import BrokenEntryError
 from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.config import refused
+from fraud_filter.errors import UsageError
 
 FOLDER = "fraud-filter"
 
-INPUT, LOSSES, STATE = f"{FOLDER}/input.json", f"{FOLDER}/losses.json", f"{FOLDER}/state.json"
+Kept = TypeVar("Kept")
 
-T = TypeVar("T")
+
+class Note(Generic[Kept]):
+    """A file of the folder, as JSON. Its methods raise CheckpointError where the file system refuses."""
+
+    def __init__(self, name: str, kind: Any, missing: Kept) -> None:
+        """`kind`: the type of what it holds; `missing`: what stands for it where there is no such file."""
+        self.path = f"{FOLDER}/{name}.json"
+        self._kind: TypeAdapter[Kept] = TypeAdapter(kind)
+        self._missing = missing
+
+    def read(self, files: CheckpointFiles) -> Kept:
+        """What is kept.
+
+        Raises:
+            UsageError: the file can't be read as such.
+        """
+        if not files.exists(self.path):
+            return self._missing
+        try:
+            return self._kind.validate_json(files.read(self.path))
+        except (BrokenEntryError, ValidationError):
+            raise refused(
+                "checkpoint", f"{files.location}/{self.path}", "can't be read",
+                "put back a copy of it, or remove it if the input topic was not recreated since the filter's last run",
+            ) from None  # fmt: skip
+
+    def write(self, files: CheckpointFiles, kept: Kept) -> None:
+        """Keeps it, in place of what was kept."""
+        files.write(self.path, self.content(kept))
+
+    def content(self, kept: Kept) -> bytes:
+        """The bytes of its file."""
+        return self._kind.dump_json(kept)
 
 
 @dataclass(frozen=True)
@@ -56,67 +90,6 @@ class Loss:
     at: float
 
 
-def read_input(files: CheckpointFiles) -> Input | None:
-    """What is kept about the input; None before the first start.
-
-    Raises:
-        UsageError: the file can't be read as such.
-        CheckpointError: the file system refuses.
-    """
-
-    def parse(found: Any) -> Input:
-        begin, restart = by_partition(found["begin"]), by_partition(found.get("restart", {}))
-        return Input(str(found["topic"]), str(found["topic_id"]), begin, restart)
-
-    return read_kept(files, INPUT, parse, None)
-
-
-def write_input(files: CheckpointFiles, kept: Input) -> None:
-    """Keeps it, in place of what was kept.
-
-    Raises:
-        CheckpointError: the file system refuses.
-    """
-    files.write(INPUT, kept_content(kept))
-
-
-def read_losses(files: CheckpointFiles) -> list[Loss]:
-    """All losses that were noted, in their order.
-
-    Raises:
-        UsageError: the file can't be read as such.
-        CheckpointError: the file system refuses.
-    """
-    return read_kept(files, LOSSES, lambda found: [Loss(**each) for each in found], [])
-
-
-def add_losses(files: CheckpointFiles, losses: list[Loss]) -> list[Loss]:
-    """Notes further losses and returns what of them was not noted before.
-
-    Raises:
-        UsageError: the file can't be read as such.
-        CheckpointError: the file system refuses.
-    """
-    if not losses:
-        return []
-    noted = read_losses(files)
-    new = []
-    for loss in losses:
-        own = [n for n, old in enumerate(noted) if (old.topic_id, old.partition) == (loss.topic_id, loss.partition)]
-        known_to = max((noted[n].end for n in own), default=0)
-        rest = replace(loss, start=max(loss.start, known_to))
-        if rest.start >= rest.end:
-            continue
-        new.append(rest)
-        if own and rest.start == known_to:
-            noted[own[-1]] = replace(noted[own[-1]], end=rest.end, at=rest.at)
-        else:
-            noted.append(rest)
-    if new:
-        files.write(LOSSES, json.dumps([vars(loss) for loss in noted]).encode())
-    return new
-
-
 @dataclass(frozen=True)
 class KeptState:
     """What the query's state was made for: the features, as `Feature.described`, in how many partitions, how many
@@ -125,89 +98,6 @@ class KeptState:
     features: list[list[Any]]
     partitions: int
     payments: int
-
-
-def kept_content(kept: Input | KeptState) -> bytes:
-    """The bytes of its file."""
-    return json.dumps(vars(kept)).encode()
-
-
-def read_state(files: CheckpointFiles) -> KeptState | None:
-    """What is kept about the state; None where the query has none.
-
-    Raises:
-        UsageError: the file can't be read as such.
-        CheckpointError: the file system refuses.
-    """
-    return read_kept(files, STATE, lambda found: KeptState(**found), None)
-
-
-def write_state(files: CheckpointFiles, kept: KeptState | None) -> None:
-    """Keeps it, in place of what was kept.
-
-    Raises:
-        CheckpointError: the file system refuses.
-    """
-    if kept:
-        files.write(STATE, kept_content(kept))
-    else:
-        files.remove(STATE)
-
-
-def by_partition(found: Any) -> dict[int, int]:
-    """Offsets as JSON has them, by the partition's number as text."""
-    return {int(number): int(offset) for number, offset in found.items()}
-
-
-def read_kept(files: CheckpointFiles, path: str, parse: Callable[[Any], T], missing: T) -> T:
-    """What `parse` makes of a JSON file in the checkpoint; `missing` where there is none.
-
-    Raises:
-        UsageError: the file can't be read as such.
-        CheckpointError: the file system refuses.
-    """
-    if not files.exists(path):
-        return missing
-    try:
-        return parse(json.loads(files.read(path)))
-    except (BrokenEntryError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise refused(
-            "checkpoint", f"{files.location}/{path}", "can't be read",
-            "put back a copy of it, or remove it if the input topic was not recreated since the filter's last run",
-        ) from None  # fmt: skip
-
-
-ACTIVE = f"{FOLDER}/active.json"
-
-#: By name of what is compared: a digest of its value.
-Fingerprint = Mapping[str, str]
-
-
-def write_active(files: CheckpointFiles, fingerprint: Fingerprint) -> None:
-    """Keeps it, in place of what was kept.
-
-    Raises:
-        CheckpointError: the file system refuses.
-    """
-    files.write(ACTIVE, json.dumps(dict(fingerprint)).encode())
-
-
-def differing(files: CheckpointFiles, own: Fingerprint) -> list[str]:
-    """The names of what the active filter has otherwise; none where nothing is known of it.
-
-    Raises:
-        CheckpointError: the file system refuses.
-    """
-    if not files.exists(ACTIVE):
-        return []
-    try:
-        found = json.loads(files.read(ACTIVE))
-        return sorted(name for name in own.keys() | found.keys() if own.get(name) != found.get(name))
-    except (BrokenEntryError, ValueError, AttributeError):  # nothing depends on it
-        return []
-
-
-VERSIONS = f"{FOLDER}/versions.json"
 
 
 @dataclass(frozen=True)
@@ -226,34 +116,63 @@ class Began:
     ends: dict[int, int] | None = None
 
 
-def read_versions(files: CheckpointFiles) -> list[Began]:
-    """All, in the order in which they began; a version may be there again.
+#: By name of what is compared: a digest of its value.
+Fingerprint = Mapping[str, str]
+
+#: There is none before the first start.
+INPUT: Note[Input | None] = Note("input", Input, None)
+#: All losses, in their order.
+LOSSES: Note[list[Loss]] = Note("losses", list[Loss], [])
+#: There is none where the query keeps no state.
+STATE: Note[KeptState | None] = Note("state", KeptState, None)
+#: In the order in which they began; a version may be there again.
+VERSIONS: Note[list[Began]] = Note("versions", list[Began], [])
+#: What the active filter runs with.
+ACTIVE: Note[Fingerprint] = Note("active", dict[str, str], {})
+
+
+def document_of(version: str) -> Note[dict[str, Any]]:
+    """Where the rules of a version are kept."""
+    return Note(f"rules/{version}", dict[str, Any], {})
+
+
+def add_losses(files: CheckpointFiles, losses: list[Loss]) -> list[Loss]:
+    """Notes further losses and returns what of them was not noted before.
 
     Raises:
-        UsageError: the file can't be read as such.
+        UsageError: what is kept can't be read.
         CheckpointError: the file system refuses.
     """
+    if not losses:
+        return []
+    noted = [*LOSSES.read(files)]
+    new = []
+    for loss in losses:
+        own = [n for n, old in enumerate(noted) if (old.topic_id, old.partition) == (loss.topic_id, loss.partition)]
+        known_to = max((noted[n].end for n in own), default=0)
+        rest = replace(loss, start=max(loss.start, known_to))
+        if rest.start >= rest.end:
+            continue
+        new.append(rest)
+        if own and rest.start == known_to:
+            noted[own[-1]] = replace(noted[own[-1]], end=rest.end, at=rest.at)
+        else:
+            noted.append(rest)
+    if new:
+        LOSSES.write(files, noted)
+    return new
 
-    def parse(found: Any) -> list[Began]:
-        return [
-            Began(
-                str(one["version"]), str(one["topic_id"]), by_partition(one["begin"]), float(one["at"]),
-                None if one.get("ends") is None else by_partition(one["ends"]),
-            )
-            for one in found
-        ]  # fmt: skip
 
-    return read_kept(files, VERSIONS, parse, [])
-
-
-def read_document(files: CheckpointFiles, version: str) -> dict[str, Any]:
-    """What is kept of a version that began.
+def note_state(files: CheckpointFiles, kept: KeptState | None) -> None:
+    """Keeps what the state was made for, or that there is none.
 
     Raises:
-        UsageError: it is not there, or can't be read.
         CheckpointError: the file system refuses.
     """
-    return read_kept(files, _place(version), dict, {})
+    if kept:
+        STATE.write(files, kept)
+    else:
+        files.remove(STATE.path)
 
 
 def note_version(files: CheckpointFiles, began: Began, document: Mapping[str, Any]) -> bool:
@@ -263,14 +182,24 @@ def note_version(files: CheckpointFiles, began: Began, document: Mapping[str, An
         UsageError: what is kept can't be read.
         CheckpointError: the file system refuses.
     """
-    noted = read_versions(files)
+    noted = VERSIONS.read(files)
     if noted and (noted[-1].version, noted[-1].topic_id) == (began.version, began.topic_id):
         return False
-    if not files.exists(_place(began.version)):
-        files.write(_place(began.version), json.dumps(document).encode())
-    files.write(VERSIONS, json.dumps([vars(one) for one in (*noted, began)]).encode())
+    place = document_of(began.version)
+    if not files.exists(place.path):
+        place.write(files, dict(document))
+    VERSIONS.write(files, [*noted, began])
     return bool(noted)
 
 
-def _place(version: str) -> str:
-    return f"{FOLDER}/rules/{version}.json"
+def differing(files: CheckpointFiles, own: Fingerprint) -> list[str]:
+    """The names of what the active filter has otherwise; none where nothing is known of it.
+
+    Raises:
+        CheckpointError: the file system refuses.
+    """
+    try:
+        found = ACTIVE.read(files)
+    except UsageError:  # nothing depends on it
+        return []
+    return sorted(name for name in own.keys() | found.keys() if found and own.get(name) != found.get(name))

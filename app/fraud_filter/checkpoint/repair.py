@@ -22,11 +22,12 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from fraud_filter.checkpoint.contents import KEPT_ASIDE, Contents, read_contents
 from fraud_filter.checkpoint.entries import COMMITS, OFFSETS, BrokenEntryError
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.notes import INPUT, KeptState, kept_content, read_input, write_state
+from fraud_filter.checkpoint.notes import INPUT, KeptState, note_state
 from fraud_filter.checkpoint.notes import STATE as KEPT_STATE
 from fraud_filter.checkpoint.plan import (
     GONE,
@@ -53,7 +54,7 @@ _FORMER = ("keeping-", "repairing-")
 #: What its copy can be named, and what its steps change: nothing that lies elsewhere.
 _COPY = re.compile(rf"{KEPT_ASIDE}[0-9TZ-]+")
 
-_STEP = re.compile(rf"sources|state|{INPUT}|{KEPT_STATE}|(?:{OFFSETS}|{COMMITS})(?:/[^/]+)?")
+_STEP = re.compile(rf"sources|state|{INPUT.path}|{KEPT_STATE.path}|(?:{OFFSETS}|{COMMITS})(?:/[^/]+)?")
 
 _COPIED = ("metadata", OFFSETS, COMMITS, "sources")
 
@@ -80,53 +81,19 @@ def repair(files: CheckpointFiles, mode: ModeName, clock: Callable[[], float] = 
         FraudFilterError: the file system refuses, or a query runs on the checkpoint.
     """
     now = clock()
-    return _carry_out(files, lambda contents: plan_repair(contents, mode, round(now * 1000)), now)
+    return _follow(files, lambda contents: plan_repair(contents, mode, round(now * 1000)), now)
 
 
-def skip(
-    files: CheckpointFiles,
-    mode: ModeName,
-    topic: str,
-    offsets: Mapping[int, int],
-    why: str = GONE,
-    clock: Callable[[], float] = time.time,
-) -> Repair:
-    """Has a query, which is stopped and can start in `mode`, begin at the `offsets` of a topic, by partition.
-
-    Args:
-        why: the reason, for the log; goes on "records".
-        clock: seconds since 1970.
+def _follow(files: CheckpointFiles, find_plan: Callable[[Contents], Plan], now: float) -> Repair:
+    """Carries out a plan, after what a repair that was killed has left to do; `now` in seconds since 1970.
 
     Raises:
+        UnrepairableError: there is no plan; nothing was changed.
+        UsageError: what an earlier repair left is not such.
         FraudFilterError: the file system refuses, or a query runs on the checkpoint.
     """
-    return _carry_out(files, lambda contents: plan_skip(contents, mode, topic, offsets, why), clock())
-
-
-def restart(
-    files: CheckpointFiles,
-    mode: ModeName,
-    topic: str,
-    notes: Callable[[dict[int, int]], list[Step]],
-    why: str,
-    clock: Callable[[], float] = time.time,
-) -> Repair:
-    """Has a query, which is stopped, begin again where the newest commit ended; arguments as of `plan_restart`.
-
-    Args:
-        clock: seconds since 1970.
-
-    Raises:
-        UnrepairableError: nothing proves what was committed; nothing was changed.
-        FraudFilterError: the file system refuses, or a query runs on the checkpoint.
-    """
-    return _carry_out(files, lambda contents: plan_restart(contents, mode, topic, notes, why), clock())
-
-
-def _carry_out(files: CheckpointFiles, find_plan: Callable[[Contents], Plan], now: float) -> Repair:
     copy, steps = _read_state(files)
-    for step in steps:
-        carry_out(files, step)
+    _carry_out(files, steps)
     if copy and not steps:
         files.remove(copy)
         files.remove(STATE)
@@ -138,8 +105,7 @@ def _carry_out(files: CheckpointFiles, find_plan: Callable[[Contents], Plan], no
             copy = _keep(files, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now)))
             _require_stopped(files, contents, copy)
         _write_state(files, copy, (*steps, *plan.steps))
-        for step in plan.steps:
-            carry_out(files, step)
+        _carry_out(files, plan.steps)
     if copy:
         _finish(files, copy)
     return Repair(plan, copy)
@@ -152,18 +118,17 @@ def finish(files: CheckpointFiles) -> None:
         FraudFilterError: the file system refuses.
     """
     copy, steps = _read_state(files)
-    for step in steps:
-        carry_out(files, step)
+    _carry_out(files, steps)
     if copy and steps:
         _finish(files, copy)
 
 
-def carry_out(files: CheckpointFiles, step: Step) -> None:
-    """One step of a plan."""
-    if isinstance(step, Write):
-        files.write(step.path, step.content)
-    else:
-        files.remove(step.path)
+def _carry_out(files: CheckpointFiles, steps: tuple[Step, ...]) -> None:
+    for step in steps:
+        if isinstance(step, Write):
+            files.write(step.path, step.content)
+        else:
+            files.remove(step.path)
 
 
 def _keep(files: CheckpointFiles, stamp: str) -> str:
@@ -254,9 +219,10 @@ def go_on_at(files: CheckpointFiles, settings: Settings, offsets: Mapping[int, i
     Logs `event=checkpoint_repaired`. Where nothing is committed the query begins at `starting_offsets`.
 
     Raises:
-        CheckpointError: the file system refuses.
+        FraudFilterError: the file system refuses, or a query runs on the checkpoint.
     """
-    _tell(skip(files, settings.mode, settings.input_topic, offsets, why), settings)
+    plan = partial(plan_skip, mode=settings.mode, topic=settings.input_topic, offsets=offsets, why=why)
+    _tell(_follow(files, plan, time.time()), settings)
 
 
 def change_state(files: CheckpointFiles, settings: Settings, wanted: KeptState | None) -> None:
@@ -270,17 +236,18 @@ def change_state(files: CheckpointFiles, settings: Settings, wanted: KeptState |
     """
     contents = read_contents(files)
     if not (contents.offsets or contents.commits or contents.stateful):
-        write_state(files, wanted)
+        note_state(files, wanted)
         return
-    kept = read_input(files)
+    kept = INPUT.read(files)
 
     def notes(at: dict[int, int]) -> list[Step]:
-        noted: list[Step] = [Write(KEPT_STATE, kept_content(wanted)) if wanted else Remove(KEPT_STATE)]
-        return [*noted, Write(INPUT, kept_content(replace(kept, restart=at)))] if kept and at else noted
+        noted: list[Step] = [Write(KEPT_STATE.path, KEPT_STATE.content(wanted)) if wanted else Remove(KEPT_STATE.path)]
+        return [*noted, Write(INPUT.path, INPUT.content(replace(kept, restart=at)))] if kept and at else noted
 
     why = "the state of features begins empty" if wanted else f"{settings.mode} mode keeps no state of features"
     try:
-        done = restart(files, settings.mode, settings.input_topic, notes, why)
+        plan = partial(plan_restart, mode=settings.mode, topic=settings.input_topic, notes=notes, why=why)
+        done = _follow(files, plan, time.time())
     except UnrepairableError as error:
         reason = f"can't be started from in {settings.mode} mode: {error}"
         raise refused("checkpoint", settings.checkpoint, reason) from None

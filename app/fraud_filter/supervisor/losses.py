@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fraud_filter.checkpoint.contents import read_contents
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.notes import Input, read_input
+from fraud_filter.checkpoint.notes import INPUT, Input
 from fraud_filter.checkpoint.progress import CheckpointReader, Offsets, offsets_of
 from fraud_filter.config import Settings, refused
 from fraud_filter.errors import FraudFilterError
@@ -79,7 +79,7 @@ def compare(files: CheckpointFiles, settings: Settings) -> Comparison:
         CheckpointError: the checkpoint's file system refuses.
         RestartableError: the brokers don't answer, or a transaction is open before what is committed.
     """
-    kept = read_input(files)
+    kept = INPUT.read(files)
     newest = CheckpointReader(files, settings.input_topic).newest()
     if (newest and not newest.end) or (kept and kept.topic != settings.input_topic):
         reason = f"was made by a query over another source than the topic {settings.input_topic!r}"

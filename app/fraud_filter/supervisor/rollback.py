@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.notes import ACTIVE, FOLDER, read_kept
+from fraud_filter.checkpoint.notes import ACTIVE, Note
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.supervisor.handover import ROLLBACK, Inbox, Request, When
 
-FORMER = f"{FOLDER}/former.json"
+FORMER: Note[dict[str, str]] = Note("former", dict[str, str], {})
 #: A filter that waits looks each second, and so do we; on a busy machine it takes longer.
 _ANSWER_S = 15.0
 _LOOK_S = 0.2
@@ -24,8 +23,8 @@ def note_former(files: CheckpointFiles, filter_id: str) -> None:
     Raises:
         CheckpointError: the file system refuses.
     """
-    files.write(FORMER, json.dumps({"id": filter_id}).encode())
-    files.remove(ACTIVE)
+    FORMER.write(files, {"id": filter_id})
+    files.remove(ACTIVE.path)
 
 
 def roll_back(files: CheckpointFiles, settings: Settings, when: When, say: Callable[[str], None]) -> None:
@@ -67,7 +66,7 @@ def roll_back(files: CheckpointFiles, settings: Settings, when: When, say: Calla
     finally:
         request.withdraw()
     until = time.monotonic() + settings.start_timeout_s
-    while not files.exists(ACTIVE):
+    while not files.exists(ACTIVE.path):
         if time.monotonic() > until:
             raise FraudFilterError(
                 f"the running filter has ended, and the former one did not start within {settings.start_timeout_s:g} s "
@@ -77,7 +76,7 @@ def roll_back(files: CheckpointFiles, settings: Settings, when: When, say: Calla
 
 
 def _read_former(files: CheckpointFiles) -> str:
-    return read_kept(files, FORMER, lambda found: str(found["id"]), "")
+    return FORMER.read(files).get("id", "")
 
 
 def _tell(when: When) -> str:

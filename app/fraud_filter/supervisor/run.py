@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fraud_filter.checkpoint.files import CheckpointError
-from fraud_filter.checkpoint.notes import write_active
+from fraud_filter.checkpoint.notes import ACTIVE
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_OK, FraudFilterError, UsageError
 from fraud_filter.kafka.refusals import NoBrokerError
@@ -275,7 +275,7 @@ class FilterRun:
             prepared = self.standby.prepared if self.standby else None
             query = start_query(spark, inputs, settings, position.topic_id, prepared, position.watermark_ms)
             with suppress(CheckpointError):  # it is for standbys; the query does without
-                write_active(position.files, fingerprint(inputs, self.settings))
+                ACTIVE.write(position.files, fingerprint(inputs, self.settings))
         self.monitor.metrics.set_slots(inputs.slots, slots)
         if inputs.model:
             self.monitor.metrics.of(MODEL, inputs.model.version).set(1)

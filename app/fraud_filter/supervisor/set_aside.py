@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from fraud_filter import schema as layout
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.notes import read_input, write_input
+from fraud_filter.checkpoint.notes import INPUT
 from fraud_filter.checkpoint.progress import CheckpointReader, Offsets
 from fraud_filter.checkpoint.repair import go_on_at
 from fraud_filter.config import Settings
@@ -305,9 +305,9 @@ def go_on_behind(files: CheckpointFiles, settings: Settings, at: Offsets) -> Non
         CheckpointError: the file system refuses.
     """
     go_on_at(files, settings, at, "were decided, or set aside, by a search")
-    kept = read_input(files)
+    kept = INPUT.read(files)
     if kept and CheckpointReader(files, settings.input_topic).newest() is None:
-        write_input(files, kept.moved(at))
+        INPUT.write(files, kept.moved(at))
 
 
 def _read(settings: Settings, partition: int, offset: int) -> Any | None:

@@ -12,15 +12,15 @@ from fraud_filter.checkpoint.contents import read_contents
 from fraud_filter.checkpoint.entries import read_watermark
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles, open_files
 from fraud_filter.checkpoint.notes import (
+    INPUT,
+    STATE,
     Began,
     Input,
     KeptState,
     Loss,
     add_losses,
+    note_state,
     note_version,
-    read_state,
-    write_input,
-    write_state,
 )
 from fraud_filter.checkpoint.progress import CheckpointReader, Offsets
 from fraud_filter.checkpoint.repair import change_state, finish, go_on_at, prepare_checkpoint
@@ -143,7 +143,7 @@ def _note_input(files: CheckpointFiles, settings: Settings, found: Comparison, a
         former = replace(found.kept, topic_id=topic_id)
     wanted = former.moved(at) if found.number is None else former
     if wanted != found.kept:
-        write_input(files, wanted)
+        INPUT.write(files, wanted)
 
 
 def _count(losses: list[Loss]) -> int:
@@ -165,7 +165,7 @@ def match_state(files: CheckpointFiles, inputs: Inputs, settings: Settings, *, o
         require_append_time(settings, [settings.input_topic])
     features = [json.loads(json.dumps(feature.described)) for feature in inputs.rules.features]
     wanted = KeptState(features, inputs.state_partitions, settings.velocity_payments) if features else None
-    kept = read_state(files)
+    kept = STATE.read(files)
     if kept == wanted:
         return
     if _may_change(kept, wanted, settings):
@@ -175,7 +175,7 @@ def match_state(files: CheckpointFiles, inputs: Inputs, settings: Settings, *, o
     newest = CheckpointReader(files, settings.input_topic).newest()
     if newest is None:
         if not only_check:
-            write_state(files, wanted)
+            note_state(files, wanted)
         return
     ends = json.dumps({settings.input_topic: {str(number): at for number, at in sorted(newest.end.items())}})
     remedy = f"put back what it was made with, or give a new location and starting_offsets {ends!r}"
