@@ -25,7 +25,7 @@ from fraud_filter import config
 from fraud_filter.compose import env_file, secrets
 from fraud_filter.compose.addresses import find_prometheus
 from fraud_filter.compose.prometheus import Prometheus
-from fraud_filter.errors import UsageError
+from fraud_filter.errors import FraudFilterError
 from fraud_filter.home import HOME
 from fraud_filter.kafka.client import librdkafka_config
 from fraud_filter.metrics.filter_metrics import certificate_ends
@@ -95,7 +95,7 @@ def _in_spark_s_network(stack: Deployed, *program: str) -> str:
 
 
 def _ask_prometheus(stack: Deployed, query: str) -> float:
-    return sum(series.value or 0 for series in find_prometheus(stack.env, 5).instant(query))
+    return sum(series.value or 0 for series in find_prometheus(stack.open(), 5).instant(query))
 
 
 def _brokers(settings: config.Settings) -> int:
@@ -227,14 +227,14 @@ def test_prometheus_asks_for_a_password(secured: Deployed) -> None:
     ca = str(_directory(secured) / secrets.CA)
     assert requests.get(url, timeout=5, verify=ca).status_code == 401
     assert requests.get(url, auth=(secrets.PROMETHEUS_USER, "wrong"), timeout=5, verify=ca).status_code == 401
-    with pytest.raises(UsageError, match="asks for a user and a password"):
+    with pytest.raises(FraudFilterError, match="401 Client Error"):
         Prometheus(url.partition("/api")[0], authority=Path(ca)).instant("up")
 
 
 def test_prometheus_speaks_tls_with_the_stack_s_certificate_alone(secured: Deployed) -> None:
     url = secured.url("PROMETHEUS_PORT", "/-/ready")
     assert requests.get(url, timeout=5).status_code == 400  # "Client sent an HTTP request to an HTTPS server."
-    with pytest.raises(UsageError, match="certificate verify failed"):
+    with pytest.raises(FraudFilterError, match="certificate verify failed"):
         Prometheus(url.replace("http:", "https:").partition("/-")[0]).instant("up")
 
 

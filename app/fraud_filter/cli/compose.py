@@ -51,7 +51,7 @@ def up(env: Path, timeout_s: float, workers: int | None, secure: bool | None, st
     The settings file is made at the first time, with generated secrets. Exit codes: 0 all healthy, 1 a build failed
     or a service did not become healthy (its last log lines are shown), 2 bad input or no Docker Engine.
     """
-    from fraud_filter.compose import conf, env_file, images, security
+    from fraud_filter.compose import conf, images, security
     from fraud_filter.compose.addresses import addresses
     from fraud_filter.compose.checks import INSIDE, check_all
     from fraud_filter.compose.moving import replicas
@@ -62,10 +62,10 @@ def up(env: Path, timeout_s: float, workers: int | None, secure: bool | None, st
     if secure is not None:
         security.switch(stack, secure=secure)
     security.prepare(stack)
-    env_file.require(stack.env, stack.values)
     stack.set_standby(standby)
     if workers is not None:
         stack.change("SPARK_WORKERS", str(workers))
+    services = stack.services()
     settings = check_all(stack)
     conf.prepare(stack)
     for name in INSIDE:
@@ -73,7 +73,7 @@ def up(env: Path, timeout_s: float, workers: int | None, secure: bool | None, st
             click.echo(f"{name} is for programs on this machine; the stack's containers have a value of their own")
     images.prepare(stack)
     click.echo(f"starting {stack.name} in {settings.mode} mode" + (", secured" if stack.secure else ""))
-    took = start(stack, ["--remove-orphans"], stack.services(), timeout_s)
+    took = start(stack, ["--remove-orphans"], services, timeout_s)
     replicas.leave_one(stack)
     click.echo(f"all healthy after {took:.0f} s")
     for name, address in addresses(stack):
@@ -103,7 +103,7 @@ def rollout(env: Path, timeout_s: float, mode: str | None, now: bool) -> None:
     over if the new one fails. Without a standby the filter is stopped and started again.
     Exit codes: 0 done, or nothing to do; 1 a filter did not become ready: the active one runs on; 2 bad input.
     """
-    from fraud_filter.compose import conf, env_file, images
+    from fraud_filter.compose import conf, images
     from fraud_filter.compose.checks import check_all, check_rules_in_image
     from fraud_filter.compose.moving.switching import roll_out, switch
     from fraud_filter.compose.stack import Stack
@@ -113,7 +113,7 @@ def rollout(env: Path, timeout_s: float, mode: str | None, now: bool) -> None:
         old, took = switch(stack, mode, timeout_s, now=now)
         click.echo(f"{mode} mode runs already" if old == mode else f"from {old} to {mode} mode in {took:.0f} s")
         return
-    env_file.require(stack.env, stack.values)
+    stack.services()
     check_all(stack)
     conf.prepare(stack)
     images.prepare(stack)
@@ -152,7 +152,7 @@ def status(env: Path, as_json: bool) -> int:
     if not as_json and not any(state.state == "running" for state in states):
         click.echo(f"{stack.name} is not running: `fraud-filter up` starts it")
         return EXIT_FAILED
-    readings = read(find_prometheus(stack.env, TIMEOUT_S))
+    readings = read(find_prometheus(stack, TIMEOUT_S))
     if as_json:
         click.echo(json.dumps(as_dict(states, readings, addresses(stack)), indent=2))
     else:

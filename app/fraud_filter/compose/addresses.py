@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from fraud_filter.compose import env_file, secrets
+from fraud_filter.compose import secrets
 from fraud_filter.compose.prometheus import Prometheus
 from fraud_filter.compose.stack import GRAFANA, Stack
 from fraud_filter.kafka.client import read_password
@@ -13,24 +12,18 @@ from fraud_filter.kafka.client import read_password
 _HOST = "127.0.0.1"
 
 
-def find_prometheus(env: Path, timeout_s: float = 30.0) -> Prometheus:
-    """The Prometheus of the stack that an environment file describes; of `.env.example` where there is none.
-
-    Needs no Docker Engine. As in a `Stack`, the environment wins over the file.
+def find_prometheus(stack: Stack, timeout_s: float = 30.0) -> Prometheus:
+    """The Prometheus of the stack.
 
     Raises:
-        UsageError: the file, or that with the password, can't be read.
+        UsageError: the file with its password can't be read.
     """
-    files = [env_file.read(file) for file in (env, env_file.EXAMPLE) if file.exists()]
-
-    def value(name: str) -> str:
-        return next((found for found in (os.environ.get(name), *(file.get(name) for file in files)) if found), "")
-
-    if env_file.SECURE_FILE not in env_file.compose_files({"COMPOSE_FILE": value("COMPOSE_FILE")}):
-        return Prometheus(f"http://{_HOST}:{value('PROMETHEUS_PORT')}", timeout_s)
-    directory = Path(value("SECRETS_DIR"))
+    address = f"{_HOST}:{stack.value('PROMETHEUS_PORT')}"
+    if not stack.secure:
+        return Prometheus(f"http://{address}", timeout_s)
+    directory = Path(stack.value("SECRETS_DIR"))
     login = f"{secrets.PROMETHEUS_USER}:{read_password(directory / secrets.PROMETHEUS_PASSWORD)}"
-    return Prometheus(f"https://{login}@{_HOST}:{value('PROMETHEUS_PORT')}", timeout_s, directory / secrets.CA)
+    return Prometheus(f"https://{login}@{address}", timeout_s, directory / secrets.CA)
 
 
 def addresses(stack: Stack) -> list[tuple[str, str]]:

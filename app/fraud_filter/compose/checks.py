@@ -33,7 +33,6 @@ def check_all(stack: Stack) -> Settings:
     conf.check(stack, settings)
     check_servers(stack, settings)
     check_cores(stack.values, settings.mode, count_state(stack, settings))
-    check_limits(stack.values, cores=stack.client.info()["NCPU"])
     unused = {"KAFKA_PORT": stack.own_kafka, "GRAFANA_PORT": GRAFANA in stack.profiles}
     check_ports(stack.values, unused={name for name, used in unused.items() if not used}, ours=stack.published())
     return settings
@@ -92,43 +91,20 @@ def check_cores(values: dict[str, str], mode: str, state: int = 0) -> None:
         )
 
 
-def check_limits(values: dict[str, str], *, cores: int) -> None:
-    """Checks that no container may use more cores than the Docker Engine has: it would refuse to make it.
-
-    Raises:
-        UsageError: one may; names setting and cores.
-    """
-    for name, value in values.items():
-        if not name.endswith("_CPUS"):
-            continue
-        try:
-            allowed = float(value)
-        except ValueError:
-            allowed = 0
-        if not 0 < allowed <= cores:
-            raise UsageError(f"{name}={value} is not accepted: the Docker Engine has {cores} cores, give at most these")
-
-
 def check_ports(values: dict[str, str], *, unused: set[str], ours: set[int]) -> None:
-    """Checks that the ports are free.
+    """Checks that the ports are free: the engine finds out when the images are built and half of the stack runs.
 
     Args:
         unused: settings of ports that nothing is published at.
         ours: the ports that the stack itself holds already.
 
     Raises:
-        UsageError: one is taken, or named twice; names setting and port.
+        UsageError: one is taken; names setting and port.
     """
-    seen: dict[int, str] = {}
     for name in values:
         if not name.endswith(_SUFFIX) or name in {*unused, *INSIDE}:
             continue
         port = _number(values, name)
-        if port in seen:
-            raise UsageError(f"{name}={port} is the port of {seen[port]} too: give each one of its own")
-        seen[port] = name
-        if port > 65535:
-            raise UsageError(f"{name}={port} is no port: give one from 1 to 65535")
         if port not in ours and _taken(port):
             raise UsageError(f"{name}={port}: another program holds this port: stop it, or give another one")
 

@@ -25,8 +25,6 @@ CONF = "conf"
 SECRETS = ("SPARK_SECRET", "GRAFANA_PASSWORD")
 _SECRET_BYTES = 24
 _VARIABLE = re.compile(r"\$\{(\w+)")
-#: Compose refuses to start without these: `${NAME:?...}`.
-_REQUIRED = re.compile(r"\$\{(\w+):\?")
 
 
 def make(path: Path, example: Path = EXAMPLE) -> None:
@@ -95,16 +93,3 @@ def compose_files(values: dict[str, str]) -> list[Path]:
 def variables(files: Iterable[Path]) -> set[str]:
     """Names that Compose files take from `.env` or the environment."""
     return {name for file in files for name in _VARIABLE.findall(file.read_text(encoding="utf-8"))}
-
-
-def require(path: Path, values: dict[str, str]) -> None:
-    """Checks that every variable that the Compose files need has a value.
-
-    Raises:
-        UsageError: names those that have none.
-    """
-    texts = [file.read_text(encoding="utf-8") for file in compose_files(values)]
-    needed = dict.fromkeys(name for text in texts for name in _REQUIRED.findall(text))
-    missing = [name for name in needed if not values.get(name)]
-    if missing:
-        raise UsageError(f"{path} has no value for {', '.join(missing)}: give one; .env.example says what it means")

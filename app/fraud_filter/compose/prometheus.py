@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import requests
 
-from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.errors import FraudFilterError
 
 Labels = Mapping[str, str]
 
@@ -40,8 +40,7 @@ class Prometheus:
         """The value of a PromQL expression now.
 
         Raises:
-            UsageError: nothing answers at the address, or not with Prometheus' API.
-            FraudFilterError: Prometheus did not accept or finish the query.
+            FraudFilterError: nothing answers at the address as Prometheus does, or it did not accept the query.
         """
         try:
             answer = requests.get(
@@ -51,37 +50,12 @@ class Prometheus:
                 timeout=self._timeout_s,
                 verify=self._verify,
             )
-        except requests.ReadTimeout:
-            raise FraudFilterError(
-                f"Prometheus at {self.address} took longer than {self._timeout_s:g} s for {query}"
-            ) from None
-        except OSError as error:  # requests' own errors are such; so is a missing file with the authority
-            raise UsageError(
-                f"no Prometheus answered at {self.address} ({_reason(error)}): `fraud-filter up` starts the stack's"
-            ) from None
-        if answer.status_code == requests.codes.unauthorized:
-            raise UsageError(
-                f"Prometheus at {self.address} asks for a user and a password, and did not take what it got"
-            )
-        try:
-            body = answer.json()
-            if body["status"] == "success":
-                return [_series(found) for found in body["data"]["result"]]
-            told = f"{body['errorType']}: {body['error']}"
-        except (ValueError, KeyError, TypeError):
-            raise UsageError(
-                f"what answers at {self.address} is not Prometheus (HTTP status {answer.status_code})"
-            ) from None
-        raise FraudFilterError(f"Prometheus at {self.address} refused {query}: {told}")
+            answer.raise_for_status()
+            return [_series(found) for found in answer.json()["data"]["result"]]
+        except (OSError, ValueError, KeyError, TypeError) as error:  # requests' own errors are an OSError
+            raise FraudFilterError(f"Prometheus at {self.address} does not answer {query}: {error}") from None
 
 
 def _series(found: Any) -> Series:
     value = float(found["value"][1])
     return Series(found["metric"], value if math.isfinite(value) else None)
-
-
-def _reason(error: BaseException) -> str:
-    """The innermost cause: requests wraps what the operating system said several times."""
-    while error.__context__ is not None:
-        error = error.__context__
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__

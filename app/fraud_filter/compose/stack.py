@@ -186,10 +186,15 @@ class Stack:
         )
 
     def services(self) -> list[str]:
-        """Names of the services that belong to this run."""
+        """Names of the services that belong to this run.
+
+        Raises:
+            UsageError: Compose does not accept the file or the values of `.env`, such as one that is missing.
+        """
         listed = self.compose("config", "--services")
         if listed.returncode:
-            raise UsageError(f"docker-compose.yml is not accepted: {listed.stdout.strip().splitlines()[-1]}")
+            said = (listed.stdout.strip().splitlines() or ["no reason is given"])[-1]
+            raise UsageError(f"{self.env}, or a Compose file, is not accepted: {said}")
         return listed.stdout.split()
 
     def states(self) -> list[ServiceState]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from docker.errors import DockerException
 
-from fraud_filter.compose.prometheus import Prometheus
+from fraud_filter.compose.addresses import find_prometheus
 from fraud_filter.errors import FraudFilterError
 from lab.harness.compose_stack import ComposeStack
 
@@ -30,7 +30,7 @@ class Witness:
 
     def __init__(self, stage: ComposeStack) -> None:
         self._stage = stage
-        self._prometheus = Prometheus(f"http://127.0.0.1:{stage.stack.value('PROMETHEUS_PORT')}", _ANSWER_S)
+        self._prometheus = find_prometheus(stage.stack, _ANSWER_S)
         self._since = time.time()
         self._known = self._alerts(_FIRING)
         self._before = _started(stage)

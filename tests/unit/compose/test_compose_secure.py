@@ -204,7 +204,6 @@ def test_on_writes_how_programs_here_get_in_and_off_takes_it_away(stack: Stack, 
     settings = config.load(env_file=stack.env)
     assert settings.kafka_security_protocol == "SASL_SSL"
     assert Path(settings.kafka_sasl_password_file) == tmp_path / ".secrets" / secrets.OPERATOR
-    env_file.require(stack.env, stack.values)
     assert [word for word in stack.command("up") if word.endswith(".yml")] == [
         str(env_file.COMPOSE_FILE),
         str(env_file.SECURE_FILE),
@@ -241,11 +240,11 @@ def test_a_missing_compose_file_is_named(stack: Stack) -> None:
 
 
 def test_prometheus_is_asked_with_its_password_which_is_not_shown(stack: Stack) -> None:
-    plain = find_prometheus(stack.env).address
+    plain = find_prometheus(stack).address
     security.switch(stack, secure=True)
     security.prepare(stack)
     password = (Path(stack.value("SECRETS_DIR")) / secrets.PROMETHEUS_PASSWORD).read_text()
-    secured = find_prometheus(stack.env)
+    secured = find_prometheus(stack)
     assert secured.address == plain.replace("http:", "https:")
     assert password not in secured.address
     assert secured._login == (secrets.PROMETHEUS_USER, password)

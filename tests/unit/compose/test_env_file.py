@@ -46,17 +46,26 @@ def test_a_change_leaves_the_other_lines_as_they_are(made: Path) -> None:
     assert len(after) == len(before)
 
 
+@pytest.mark.usefixtures("compose")
 def test_a_made_file_lacks_nothing(made: Path) -> None:
-    env_file.require(made, env_file.read(made))
+    assert "fraud-filter" in Stack(cast(Any, None), made, env_file.read(made)).services()
 
 
-@pytest.mark.parametrize("line", ["KAFKA_HEAP=", "KAFKA_HEAP", "# nothing"])
+@pytest.mark.usefixtures("compose")
+@pytest.mark.parametrize("line", ["KAFKA_HEAP=", "# nothing"])
 def test_a_missing_value_is_named(made: Path, line: str) -> None:
     kept = [each for each in made.read_text().splitlines() if not each.startswith("KAFKA_HEAP=")]
     made.write_text("\n".join([*kept, line]) + "\n")
-    with pytest.raises(UsageError, match=r"\.env has no value for KAFKA_HEAP: ") as refused:
-        env_file.require(made, env_file.read(made))
+    with pytest.raises(UsageError, match=r"\.env, or a Compose file, is not accepted: .*KAFKA_HEAP") as refused:
+        Stack(cast(Any, None), made, env_file.read(made)).services()
     assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.usefixtures("compose")
+def test_what_is_no_port_is_named(made: Path) -> None:
+    env_file.change(made, "KAFKA_PORT", "70000")
+    with pytest.raises(UsageError, match=r"is not accepted: .*70000"):
+        Stack(cast(Any, None), made, env_file.read(made)).services()
 
 
 def test_an_unreadable_file_is_named(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fraud_filter.compose.prometheus import Prometheus
-from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.errors import FraudFilterError
 
 
 @pytest.fixture
@@ -34,19 +34,18 @@ def test_an_address_is_shown_without_its_password() -> None:
 
 
 def test_nobody_answers() -> None:
-    with pytest.raises(UsageError, match=r"no Prometheus answered at http://127.0.0.1:1 \(Connection refused\)"):
+    with pytest.raises(FraudFilterError, match=r"Prometheus at http://127.0.0.1:1 does not answer up: .*refused"):
         Prometheus("http://127.0.0.1:1").instant("up")
 
 
 @pytest.mark.parametrize("folder", ["", "/elsewhere"])
 def test_another_server_answers(file_server: str, folder: str) -> None:
-    with pytest.raises(UsageError, match=r"is not Prometheus .HTTP status (200|404)."):
+    with pytest.raises(FraudFilterError, match="does not answer up"):
         Prometheus(file_server + folder).instant("up")
 
 
 def test_an_answer_takes_too_long() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         prometheus = Prometheus(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout_s=0.2)
-        with pytest.raises(FraudFilterError, match=r"took longer than 0.2 s for up") as error:
+        with pytest.raises(FraudFilterError, match=r"does not answer up: .*timed out"):
             prometheus.instant("up")
-    assert error.value.exit_code == 1

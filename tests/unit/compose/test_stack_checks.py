@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fraud_filter.compose.checks import check_cores, check_limits, check_ports
+from fraud_filter.compose.checks import check_cores, check_ports
 from fraud_filter.errors import UsageError
 
 SIZE = {"KAFKA_PARTITIONS": "6", "SPARK_WORKER_CORES": "4", "SPARK_WORKERS": "1"}
@@ -46,13 +46,6 @@ def test_a_size_that_is_no_number_is_named(text: str) -> None:
         check_cores({**SIZE, "SPARK_WORKER_CORES": text}, "continuous")
 
 
-@pytest.mark.parametrize("text", ["2.5", "0", "", "nan", "two"])
-def test_a_container_may_not_use_more_cores_than_there_are(text: str) -> None:
-    with pytest.raises(UsageError, match=f"KAFKA_CPUS={text} is not accepted: the Docker Engine has 2 cores"):
-        check_limits({"KAFKA_CPUS": text}, cores=2)
-    check_limits({"KAFKA_CPUS": "2", "PROBE_CPUS": "0.5"}, cores=2)
-
-
 def test_a_taken_port_is_told_with_its_setting(taken: int) -> None:
     with pytest.raises(UsageError, match=f"KAFKA_PORT={taken}: another program holds this port"):
         check_ports({"KAFKA_PORT": str(taken)}, unused=set(), ours=set())
@@ -68,12 +61,6 @@ def test_grafanas_port_counts_only_where_it_runs(taken: int) -> None:
         check_ports({"GRAFANA_PORT": str(taken)}, unused=set(), ours=set())
 
 
-def test_one_port_for_two_is_refused() -> None:
-    with pytest.raises(UsageError, match="PROMETHEUS_PORT=29999 is the port of KAFKA_PORT too"):
-        check_ports({"KAFKA_PORT": "29999", "PROMETHEUS_PORT": "29999"}, unused=set(), ours=set())
-
-
-@pytest.mark.parametrize("text", ["http", "70000"])
-def test_what_is_no_port_is_named(text: str) -> None:
-    with pytest.raises(UsageError, match=f"KAFKA_PORT={text}"):
-        check_ports({"KAFKA_PORT": text}, unused=set(), ours=set())
+def test_what_is_no_number_is_named() -> None:
+    with pytest.raises(UsageError, match="KAFKA_PORT=http"):
+        check_ports({"KAFKA_PORT": "http"}, unused=set(), ours=set())
