@@ -184,5 +184,5 @@ RECORD_RULES = (
     *("amount > 1", "amount <= 0", "isnan(amount)", "merchant = ''", "length(merchant) > 3", "merchant LIKE '%\"%'"),
     *("installments > 0", "account < 0", "online", "NOT online", "fee >= 1.00", "fee = 0", "ratio > 0.1", "tries < 0"),
     *("created_at >= '2024-01-01'", "hour(created_at) = 12", "day < DATE'2024-03-01'", "branch BETWEEN 1 AND 300"),
-    *("local_time > TIMESTAMP_NTZ'2024-03-01 12:00:00'", "merchant > 'a'", "amount = installments"),
+    *("local_time > TIMESTAMP'2024-03-01 12:00:00'", "merchant > 'a'", "amount = installments"),
 )

@@ -20,7 +20,7 @@ _DRAWN = 1200
 #: Expressions that are tried in one query.
 _AT_ONCE = 80
 #: Words that mean less, or another type, than they do to Spark alone.
-_OWN = ("lower", "upper", "lcase", "ucase", "ILIKE", "RLIKE", "ratio", "local_time")
+_OWN = ("lower", "upper", "lcase", "ucase", "RLIKE", "ratio", "local_time")
 #: Python's own times know less than Spark's.
 _COUNTED = {"DATE": "unix_date{}", "TIMESTAMP": "unix_micros{}"}
 

@@ -32,7 +32,7 @@ def command() -> None:
 def check(settings: Settings) -> int:
     """Check every rule against the payment schema, as `run` does before it starts.
 
-    All that is wrong is told within two seconds, without Spark. Of rules that are right Spark is asked, too.
+    All that is wrong is told within two seconds, without Spark.
     """
     from fraud_filter.model.saved import read_model
     from fraud_filter.rules.ruleset import read_rules
@@ -45,11 +45,6 @@ def check(settings: Settings) -> int:
             click.echo(printable_lines(f"fraud-filter: {line}"), err=True)
         return EXIT_USAGE
     read_model(rules, schema, settings)
-    if any(rule.when for rule in rules.rules):
-        from fraud_filter.rules.check import check_rules
-
-        with _session(settings) as spark:
-            check_rules(spark, rules, schema)
     lists = sum(len(rule.ids) for rule in rules.rules)
     click.echo(f"{settings.rules}: {len(rules.rules)} rules OK ({lists} blocked ids)")
     return EXIT_OK
@@ -63,7 +58,6 @@ def test(settings: Settings, file: str, as_json: bool) -> None:
     """Say which rules match which records of FILE, one JSON record a line."""
     from fraud_filter.model.saved import read_model
     from fraud_filter.query import rules_test
-    from fraud_filter.rules import check as rule_check
     from fraud_filter.rules.ruleset import load_rules
     from fraud_filter.schema import input_schema
 
@@ -72,7 +66,6 @@ def test(settings: Settings, file: str, as_json: bool) -> None:
     _, model = read_model(rules, schema, settings)
     rules = rules.knowing(model.inputs, model.version) if model else rules
     with _session(settings) as spark:
-        rule_check.check_rules(spark, rules, schema)
         _tell_untried(rules)
         verdicts = rules_test.try_rules(spark, file, schema, rules, model)
         if as_json:

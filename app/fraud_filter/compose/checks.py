@@ -127,9 +127,9 @@ def _taken(port: int) -> bool:
 
 
 def check_rules_in_image(stack: Stack) -> None:
-    """Has the filter's image check the rules as the filter does at its start, Spark included.
+    """Has the filter's image check the rules as the filter does at its start, with the files that it has.
 
-    `check_all` sees what needs no Spark. A container of its own does this one: nothing that runs is touched.
+    A container of its own does this: nothing that runs is touched.
 
     Raises:
         UsageError: a rule is refused; has what was said of each.

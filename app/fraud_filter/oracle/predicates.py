@@ -13,13 +13,14 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 from fraud_filter.oracle.fields import DAY_US, SECOND_US
 from fraud_filter.rules.language import LanguageError, Node, digits, read_predicate
 from fraud_filter.rules.ruleset import Rule, RuleSet
-from fraud_filter.rules.words import CAPITALS, SMALL
+from fraud_filter.rules.words import CAPITALS, EXISTS, SMALL
 from fraud_filter.schema import PaymentSchema
 from fraud_filter.text.ddl import WHOLE
 
@@ -77,10 +78,10 @@ def evaluator(node: Node, places: Mapping[str, int], elements: Mapping[str, list
     if node.word == "variable":
         held = elements[node.value]
         return lambda _: held[0]
-    if node.word in ("exists", "forall"):
+    if node.word == EXISTS:
         held = [None]
         array = evaluator(node.parts[0], places, elements)
-        return _over(array, held, evaluator(node.parts[1], places, {**elements, node.value: held}), node.word)
+        return _over(array, held, evaluator(node.parts[1], places, {**elements, node.value: held}))
     parts = [evaluator(part, places, elements) for part in node.parts]
     if node.word in _OF_ALL:
         known = _OF_ALL[node.word]
@@ -108,10 +109,6 @@ def _meaning(node: Node) -> Callable[..., Any]:
         return _part(node)
     if word in ("neg", "abs"):
         return _within(kind, operator.neg if word == "neg" else abs)
-    if word in ("floor", "ceil"):
-        return _whole(math.floor if word == "floor" else math.ceil, node.parts[0].kind)
-    if word == "round":
-        return _rounding(node)
     if word in ("like", "rlike"):
         pattern = re.compile(node.value, re.DOTALL if word == "like" else 0)
         found = pattern.fullmatch if word == "like" else pattern.search
@@ -122,9 +119,8 @@ def _meaning(node: Node) -> Callable[..., Any]:
     return _MEANINGS[word]
 
 
-def _over(array: _Evaluated, held: list[Any], inner: _Evaluated, word: str) -> _Evaluated:
-    """exists() and forall()."""
-    joined = _or if word == "exists" else _and
+def _over(array: _Evaluated, held: list[Any], inner: _Evaluated) -> _Evaluated:
+    """exists()."""
 
     def evaluate(row: _Row) -> bool | None:
         values = array(row)
@@ -133,7 +129,7 @@ def _over(array: _Evaluated, held: list[Any], inner: _Evaluated, word: str) -> _
         found = []
         for held[0] in values:
             found.append(inner(row))
-        return joined(found)
+        return _or(found)
 
     return evaluate
 
@@ -205,13 +201,10 @@ def _within(kind: str, evaluate: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *values: (evaluate(*values) + half) % full - half
 
 
-def _quotient(one: int, two: int) -> int:
-    found = abs(one) // abs(two)
-    return found if (one < 0) == (two < 0) else -found
-
-
 def _remainder(one: int, two: int) -> int:
-    return one - two * _quotient(one, two)
+    """With the sign of the first."""
+    rest = abs(one) % abs(two)
+    return -rest if one < 0 else rest
 
 
 _SIGNS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]] = {
@@ -220,7 +213,6 @@ _SIGNS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., An
     "*": (operator.mul, operator.mul, _EXACT.multiply),
     "/": (operator.truediv, operator.truediv, _EXACT.divide),
     "%": (_remainder, lambda one, two: math.nan if math.isinf(one) else math.fmod(one, two), _EXACT.remainder),
-    "DIV": (_quotient, _quotient, _EXACT.divide_int),
 }
 
 
@@ -236,7 +228,7 @@ def _arithmetic(sign: str, kind: str) -> Callable[..., Any]:
         def evaluate(one: Decimal, two: Decimal) -> Decimal:
             return _at_scale(_at_scale(of_decimal(one, two), middle), scale)
 
-    if sign not in ("/", "%", "DIV"):
+    if sign not in ("/", "%"):
         return evaluate
     return lambda one, two: evaluate(one, two) if two else None
 
@@ -245,14 +237,7 @@ def _at_scale(value: Decimal, scale: int) -> Decimal:
     return value.quantize(Decimal((0, (1,), -scale)), ROUND_HALF_UP, _EXACT)
 
 
-def _whole(towards: Callable[[Any], int], kind: str) -> Callable[[Any], Any]:
-    """floor() and ceil()."""
-    if kind == "DECIMAL":
-        return lambda value: Decimal(towards(value))
-    return lambda value: _saturated(towards, value, 64) if kind == "DOUBLE" else value
-
-
-def _saturated(towards: Callable[[Any], int], value: float, bits: int) -> int:
+def _saturated(towards: Callable[[Any], int], bits: int, value: float) -> int:
     """A DOUBLE as a whole number: within the type's limits, and not-a-number is 0."""
     most: int = 2 ** (bits - 1)
     if value != value:
@@ -260,14 +245,9 @@ def _saturated(towards: Callable[[Any], int], value: float, bits: int) -> int:
     return max(-most, min(most - 1, towards(value))) if math.isfinite(value) else most - 1 if value > 0 else -most
 
 
-def _rounding(node: Node) -> Callable[..., Any]:
-    if node.parts[0].kind == "DECIMAL":
-        scale = digits(node.type)[1]
-        return lambda value, *_: _at_scale(value, scale)
-    if node.type != "DOUBLE":
-        return lambda value, *_: value
+def _rounded(value: float) -> float:
     # whole numbers alone are as far apart from 2 ** 52 on
-    return lambda value, *_: float(_at_scale(Decimal(value), 0)) if abs(value) < 2**52 else value
+    return float(_at_scale(Decimal(value), 0)) if abs(value) < 2**52 else value
 
 
 def _cast(source: str, target: str) -> Callable[[Any], Any]:
@@ -275,7 +255,7 @@ def _cast(source: str, target: str) -> Callable[[Any], Any]:
         if source != "DOUBLE":
             return _within(target, int)
         bits = max(32, WHOLE[target])  # as Java does, in two steps
-        return _within(target, lambda value: _saturated(math.trunc, value, bits))
+        return _within(target, partial(_saturated, math.trunc, bits))
     if target == "DOUBLE":
         return float
     if target.startswith("DECIMAL"):
@@ -315,17 +295,6 @@ def _date(days: int) -> datetime.date:
     return _EPOCH + datetime.timedelta(days)
 
 
-def _beginning(unit: str, us: int) -> int:
-    steps = {"SECOND": SECOND_US, "MINUTE": 60 * SECOND_US, "HOUR": 3600 * SECOND_US, "DAY": DAY_US}
-    if unit in steps:
-        return us - us % steps[unit]
-    day = _date(us // DAY_US)
-    if unit == "WEEK":
-        return us - us % DAY_US - day.weekday() * DAY_US
-    month = {"YEAR": 1, "QUARTER": (day.month - 1) // 3 * 3 + 1}.get(unit, day.month)
-    return (datetime.date(day.year, month, 1) - _EPOCH).days * DAY_US
-
-
 _DAYS: dict[str, Callable[[datetime.date], int]] = {
     "year": lambda day: day.year,
     "quarter": lambda day: (day.month + 2) // 3,
@@ -338,6 +307,9 @@ _DAYS: dict[str, Callable[[datetime.date], int]] = {
 }
 _MEANINGS: dict[str, Callable[..., Any]] = {
     "not": operator.not_,
+    "floor": partial(_saturated, math.floor, 64),
+    "ceil": partial(_saturated, math.ceil, 64),
+    "round": _rounded,
     "length": len,
     "lower": lambda text: text.translate(_LOWER),
     "upper": lambda text: text.translate(_UPPER),
@@ -356,7 +328,6 @@ _MEANINGS: dict[str, Callable[..., Any]] = {
     "hour": lambda us: us // (3600 * SECOND_US) % 24,
     "minute": lambda us: us // (60 * SECOND_US) % 60,
     "second": lambda us: us // SECOND_US % 60,
-    "date_trunc": _beginning,
     "unix_seconds": lambda us: us // SECOND_US,
     "unix_millis": lambda us: us // 1000,
     "unix_micros": lambda us: us,

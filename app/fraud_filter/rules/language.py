@@ -10,16 +10,16 @@ from __future__ import annotations
 import datetime
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
-from lark import Lark, Token, UnexpectedInput, UnexpectedToken
-from lark.tree import Meta
+from lark import Lark, Token, Tree, UnexpectedInput, UnexpectedToken
 
 from fraud_filter.rules.patterns import PatternError, read_like, read_regex
-from fraud_filter.rules.words import CAPITALS, FUNCTIONS, OTHERWISE, QUANTIFIERS, REFUSED, REWRITTEN, SMALL, UNITS, Word
+from fraud_filter.rules.words import CAPITALS, EXISTS, FUNCTIONS, OTHERWISE, REFUSED, SMALL
 from fraud_filter.schema import PaymentSchema
 from fraud_filter.text.ddl import SCALARS, WHOLE, parse_type
 from fraud_filter.text.nearest import did_you_mean
@@ -29,18 +29,15 @@ _GRAMMAR = r"""
 ?start: either
 ?either: both | both (_OR both)+ -> either
 ?both: negated | negated (_AND negated)+ -> both
-?negated: predicate | (NOT | "!") negated -> negation
+?negated: predicate | NOT negated -> negation
 ?predicate: compared
-    | compared _IS [NOT] (NULL | UNKNOWN) -> is_null
-    | compared _IS [NOT] (TRUE | FALSE) -> is_value
-    | compared _IS [NOT] _DISTINCT _FROM compared -> is_distinct
+    | compared _IS [NOT] NULL -> is_null
     | compared [NOT] _BETWEEN compared _AND compared -> between
     | compared [NOT] _IN "(" either ("," either)* ")" -> within
-    | compared [NOT] (LIKE | ILIKE) TEXT [_ESCAPE TEXT] -> like
-    | compared [NOT] REGEXP TEXT -> like
+    | compared [NOT] (LIKE | RLIKE) TEXT -> like
 ?compared: sum | compared COMPARISON sum -> comparison
-?sum: product | sum (PLUS | MINUS | BARS) product -> arithmetic
-?product: unary | product (TIMES | DIV) unary -> arithmetic
+?sum: product | sum (PLUS | MINUS) product -> arithmetic
+?product: unary | product TIMES unary -> arithmetic
 ?unary: primary | MINUS unary -> minus | PLUS unary -> plus
 ?primary: base | primary "." NAME -> field | primary "[" (NUMBER | TEXT) "]" -> element
 ?base: "(" either ")"
@@ -52,15 +49,13 @@ _GRAMMAR = r"""
     | NAME "(" [either ("," either)*] ")" -> call
     | NAME "(" either "," NAME "->" either ")" -> quantified
     | _CASE [either] (_WHEN either _THEN either)+ [_ELSE either] _END -> case
-    | CAST "(" either _AS NAME ["(" NUMBER ["," NUMBER] ")"] ")" -> cast
+    | _CAST "(" either _AS NAME ["(" NUMBER ["," NUMBER] ")"] ")" -> cast
 
-REGEXP.2: /(rlike|regexp)\b/i
-CAST.2: /(try_)?cast(?=\s*\()/i
-TIME.2: /(date|timestamp(_ntz|_ltz)?)(?=\s*['"])/i
+_CAST.2: /cast(?=\s*\()/i
+TIME.2: /(date|timestamp)(?=\s*['"])/i
 COMPARISON: /<=>|<>|!=|==|<=|>=|=|<(?!<)|>(?!>)/
 PLUS: "+"
 MINUS: /-(?![->])/
-BARS: "||"
 TIMES: /[*%]|\/(?!\*)/
 NUMBER: /(\d+\.\d*|\.\d+|\d+)(e[+-]?\d+)?[ld]?(?!\w)/i
 TEXT: /'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"/s
@@ -68,13 +63,11 @@ NAME: /[a-z_][a-z_0-9]*|`[^`]+`/i
 %ignore /\s+/
 """
 #: Keywords, by the names that the grammar has for them; those that begin with _ are no part of what is read.
-_KEYWORDS = (
-    "_OR _AND NOT _IS NULL UNKNOWN TRUE FALSE _DISTINCT _FROM _BETWEEN _IN LIKE ILIKE _ESCAPE DIV _CASE _WHEN _THEN "
-    "_ELSE _END _AS"
-)
+_KEYWORDS = "_OR _AND NOT _IS NULL TRUE FALSE _BETWEEN _IN LIKE RLIKE _CASE _WHEN _THEN _ELSE _END _AS"
 
 #: Longer predicates, or deeper ones, are no sentences that anybody wrote.
 _MOST_CHARACTERS, _MOST_LEVELS = 10_000, 100
+_TOO_DEEP = f"it has more than {_MOST_LEVELS} levels, brackets or signs: make it several rules"
 #: Bytes of a text in a rule.
 _LONGEST_TEXT = 1000
 #: Looks at each character of a record, all parts of a rule together. One takes up to 3 ns (measured over texts that
@@ -102,24 +95,27 @@ _CASTS = {
     **dict.fromkeys(WHOLE, (*_NUMBERS, "BOOLEAN")), "DOUBLE": _NUMBERS, "DECIMAL": (*WHOLE, "DECIMAL"),
     "STRING": (*WHOLE, "STRING", "BOOLEAN"), "DATE": ("DATE", "TIMESTAMP"), "TIMESTAMP": ("DATE", "TIMESTAMP"),
 }  # fmt: skip
-_IN_THE_RULE = {"count": "a whole number", "literal": "a text", "unit": f"one of {', '.join(UNITS)}"}
+_IN_THE_RULE = {"count": "a whole number", "literal": "a text"}
 _ALLOWED = {
     "number": _NUMBERS,
     "nested": ("ARRAY", "MAP"),
     "count": ("INT",),
     "literal": ("STRING",),
-    "unit": ("STRING",),
+    "fraction": ("DOUBLE",),
 }
 _NAME = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|(\w+)""", re.DOTALL)
-_WORD = re.compile(r"\w+|->>|->|::|--|/\*|<<|>>|\S")
+_WORD = re.compile(r"\w+|\|\||->>|->|::|--|/\*|<<|>>|\S")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "%": "\\%", "_": "\\_"}
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?( ?Z|[+-]\d\d:\d\d)?)?")
-_TO_SMALL = str.maketrans(CAPITALS, SMALL)
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
 class LanguageError(ValueError):
     """Why a predicate is no sentence of the language; the message begins with the place."""
+
+
+class _UnplacedError(LanguageError):
+    """The same, before it is known where."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +159,7 @@ def read_predicate(when: str, schema: PaymentSchema) -> Node:
     try:
         return _Reader(when, schema).whole(_parser().parse(when))
     except RecursionError:
-        raise LanguageError(f"it has more than {_MOST_LEVELS} levels: make it several rules") from None
+        raise LanguageError(_TOO_DEEP) from None
     except UnexpectedInput as error:
         is_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
         at = len(when) if is_end else int(error.pos_in_stream or 0)
@@ -200,10 +196,10 @@ def _unexpected(when: str, at: int) -> str:
     word = (_WORD.match(when, at) or [""])[0]
     before = (_WORD.findall(when[:at]) or [""])[-1]
     for one in (word, before):
-        if before.lower() in ("like", "ilike", "rlike", "regexp") and word.lower() not in REFUSED:
+        if before.lower() in ("like", "rlike") and word.lower() not in REFUSED:
             return f"a text that stands in the rule must follow {before}, such as '^a'"
         if one.lower() in REFUSED:
-            return f"{one!r} is no word of a rule: {REFUSED[one.lower()]}"
+            return str(_refused(one))
     if word and word in "'\"`":
         return f"the quotation that begins with {word} has no end; close it"
     return f"{word!r} may not stand here" if word else "something is missing at the end"
@@ -217,15 +213,10 @@ class _Reader:
         self._columns = {field.name.lower(): field for field in schema.fields}
         self._elements: dict[str, Node] = {}
 
-    def _visit(self, tree: Any) -> Any:
-        if tree is None or isinstance(tree, Token):
-            return tree
-        if tree.data == "quantified":
-            return self._quantified(tree.meta, *tree.children)
-        return getattr(self, tree.data)(tree.meta, *map(self._visit, tree.children))
-
     def whole(self, tree: Any) -> Node:
         """The node of a predicate."""
+        if max(map(self._when.count, "(-")) > _MOST_LEVELS:
+            raise LanguageError(_TOO_DEEP)
         node: Node = self._visit(tree)
         if node.kind not in ("BOOLEAN", "NULL"):
             told = f"is of type {node.type.lower()}; a predicate is true or false, such as `amount > 100`"
@@ -237,359 +228,316 @@ class _Reader:
             )
         return node
 
+    def _visit(self, tree: Any) -> Any:
+        """The node of a tree; an error tells where its innermost part stands."""
+        if not isinstance(tree, Tree):
+            return tree
+        if tree.data == "quantified":
+            word, array, name, body = tree.children
+            parts = [word, self._visit(array), name, partial(self._visit, body)]
+        else:
+            parts = list(map(self._visit, tree.children))
+        try:
+            return getattr(self, tree.data)(*parts)
+        except _UnplacedError as error:
+            raise LanguageError(f"{place(self._when, tree.meta.start_pos)}: {error}") from None
+
     # -- conditions
 
-    def either(self, at: Meta, *parts: Node) -> Node:
-        return self._joined("OR", parts, at)
+    def either(self, *parts: Node) -> Node:
+        return _joined("OR", parts)
 
-    def both(self, at: Meta, *parts: Node) -> Node:
-        return self._joined("AND", parts, at)
+    def both(self, *parts: Node) -> Node:
+        return _joined("AND", parts)
 
-    def negation(self, at: Meta, *given: Any) -> Node:
-        return self._unless(True, self._operand(given[-1], "BOOLEAN", at, "NOT"))
+    def negation(self, _not: Token, one: Node) -> Node:
+        return _unless(True, _operand(one, "BOOLEAN", "NOT"))
 
-    def is_null(self, at: Meta, left: Node, is_not: Token | None, what: Token) -> Node:
-        left = self._operand(left, "BOOLEAN", at, what) if what.type == "UNKNOWN" else left
-        return self._unless(is_not, self._node("is null", "BOOLEAN", f"{left.spark} IS NULL", [left]))
+    def is_null(self, left: Node, is_not: Token | None, _null: Token) -> Node:
+        return _unless(is_not, _node("is null", "BOOLEAN", f"{left.spark} IS NULL", [left]))
 
-    def is_value(self, at: Meta, left: Node, is_not: Token | None, what: Token) -> Node:
-        return self._unless(is_not, self._compared("<=>", left, _literal(what.type == "TRUE"), at))
+    def between(self, left: Node, is_not: Token | None, low: Node, high: Node) -> Node:
+        return _unless(is_not, _joined("AND", [_compared(">=", left, low), _compared("<=", left, high)]))
 
-    def is_distinct(self, at: Meta, left: Node, is_not: Token | None, right: Node) -> Node:
-        return self._unless(not is_not, self._compared("<=>", left, right, at))
-
-    def between(self, at: Meta, left: Node, is_not: Token | None, low: Node, high: Node) -> Node:
-        parts = [self._compared(">=", left, low, at), self._compared("<=", left, high, at)]
-        return self._unless(is_not, self._joined("AND", parts, at))
-
-    def within(self, at: Meta, left: Node, is_not: Token | None, *listed: Node) -> Node:
-        first, *others = parts = self._alike([left, *listed], at)
+    def within(self, left: Node, is_not: Token | None, *listed: Node) -> Node:
+        first, *others = parts = _alike([left, *listed])
         # A long list is a hash set to Spark, for which -0.0 is another than 0.0.
         spark = f"({first.spark} + 0D)" if first.type == "DOUBLE" else first.spark
         spark += f" IN ({', '.join(part.spark for part in others)})"
-        return self._unless(is_not, self._node("in", "BOOLEAN", spark, parts, 1))
+        return _unless(is_not, _node("in", "BOOLEAN", spark, parts, 1))
 
-    def like(self, at: Meta, left: Node, is_not: Token | None, word: Token, text: Token, *escape: Token | None) -> Node:
-        pattern = self._unescaped(text)
-        if word.upper() == "ILIKE":
-            left, pattern = self._called("lower", [left], at), pattern.translate(_TO_SMALL)
-        left, looks = self._operand(left, "STRING", at, word), 2
+    def like(self, left: Node, is_not: Token | None, word: Token, text: Token) -> Node:
+        left, pattern = _operand(left, "STRING", word), _unescaped(text)
         try:
-            if "LIKE" in word.type:
-                spark, found = read_like(pattern, self._unescaped(escape[0]) if escape[0] else "\\")
+            if word.type == "LIKE":
+                spark, found, looks = pattern, read_like(pattern), 2
             else:
                 found, looks = read_regex(pattern)
                 spark = found
         except PatternError as error:
-            raise self._wrong(at, f"the pattern {pattern!r} {error}") from None
-        sign = "LIKE" if "LIKE" in word.type else "RLIKE"
-        spark = f"{left.spark} {sign} {_quoted(spark)}"
-        return self._unless(is_not, self._node(sign.lower(), "BOOLEAN", spark, [left], looks, value=found))
+            raise _UnplacedError(f"the pattern {pattern!r} {error}") from None
+        spark = f"{left.spark} {word.type} {_quoted(spark)}"
+        return _unless(is_not, _node(word.type.lower(), "BOOLEAN", spark, [left], looks, value=found))
 
-    def comparison(self, at: Meta, left: Node, sign: Token, right: Node) -> Node:
-        return self._compared({"==": "=", "!=": "<>"}.get(sign, str(sign)), left, right, at)
+    def comparison(self, left: Node, sign: Token, right: Node) -> Node:
+        return _compared({"==": "=", "!=": "<>"}.get(sign, str(sign)), left, right)
 
-    def case(self, at: Meta, given: Node | None, *parts: Node) -> Node:
+    def case(self, given: Node | None, *parts: Node) -> Node:
+        """CASE WHEN … ELSE: a value more than there are conditions."""
         *pairs, last = parts
-        whens = [self._compared("=", given, one, at) if given else one for one in pairs[::2]]
-        return self._choice(whens, [*pairs[1::2], last or _literal(None)], at)
+        whens = [_compared("=", given, one) if given else _operand(one, "BOOLEAN", "WHEN") for one in pairs[::2]]
+        *thens, other = values = _alike([*pairs[1::2], last or _literal(None)])
+        cases = " ".join(f"WHEN {when.spark} THEN {then.spark}" for when, then in zip(whens, thens, strict=True))
+        size = sum(value.size for value in values)
+        return _node("case", other.type, f"CASE {cases} ELSE {other.spark} END", (*whens, *values), size=size)
 
     # -- numbers and other values
 
-    def arithmetic(self, at: Meta, left: Node, sign: Token, right: Node) -> Node:
-        return self._called("concat", [left, right], at) if sign == "||" else self._sign(sign.upper(), left, right, at)
+    def arithmetic(self, left: Node, sign: Token, right: Node) -> Node:
+        """Of whole numbers in the wider of the types, of others as DOUBLE, or of decimals exactly."""
+        left, right = (_operand(one, "number", sign) for one in (left, right))
+        kinds = {left.kind, right.kind}
+        if "DECIMAL" in kinds and "DOUBLE" not in kinds:
+            kind = _exact(sign, *digits(_as_decimal(left)), *digits(_as_decimal(right)))
+            left, right = (_as(one, _as_decimal(one)) for one in (left, right))
+        else:
+            kind = "DOUBLE" if sign == "/" or "DOUBLE" in kinds else _widest(kinds)
+            left, right = _as(left, kind), _as(right, kind)
+        return _node(sign, kind, f"{left.spark} {sign} {right.spark}", [left, right])
 
-    def plus(self, at: Meta, sign: Token, one: Node) -> Node:
-        return self._operand(one, "number", at, sign)
+    def plus(self, sign: Token, one: Node) -> Node:
+        return _operand(one, "number", sign)
 
-    def minus(self, at: Meta, sign: Token, one: Node) -> Node:
-        one = self._operand(one, "number", at, sign)
+    def minus(self, sign: Token, one: Node) -> Node:
+        one = _operand(one, "number", sign)
         if one.word == "literal" and one.value >= 0:
             least = {2**31: "INT", 2**63: "BIGINT"}.get(one.value, one.type)
             return _literal(-int(one.value) if least != one.type else -one.value, least)
-        return self._node("neg", one.type, f"- {one.spark}", [one])
+        return _node("neg", one.type, f"- {one.spark}", [one])
 
-    def number(self, at: Meta, token: Token) -> Node:
+    def number(self, token: Token) -> Node:
         text = token.upper()
         if text[-1] == "D" or (text[-1] != "L" and "E" in text):
             value = float(text.removesuffix("D"))
             if value == float("inf"):
-                raise self._wrong(at, f"{text} is too large for a DOUBLE")
+                raise _UnplacedError(f"{text} is too large for a DOUBLE")
             return _literal(value)
         whole = text.removesuffix("L")
         if whole.isdigit() and int(whole) < 2**63:
             return _literal(int(whole), "INT" if int(whole) < 2**31 and whole == text else "BIGINT")
         if whole != text:
-            raise self._wrong(at, f"{text} is no BIGINT")
+            raise _UnplacedError(f"{text} is no BIGINT")
         before, _, after = text.partition(".")
-        return _literal(Decimal(text), self._decimal(len(before.lstrip("0")) + len(after), len(after), at))
+        return _literal(Decimal(text), _decimal(len(before.lstrip("0")) + len(after), len(after)))
 
-    def text(self, _at: Meta, token: Token) -> Node:
-        return _literal(self._unescaped(token))
+    def text(self, token: Token) -> Node:
+        return _literal(_unescaped(token))
 
-    def constant(self, _at: Meta, token: Token) -> Node:
+    def constant(self, token: Token) -> Node:
         return _literal({"TRUE": True, "FALSE": False}.get(token.type))
 
-    def time(self, at: Meta, kind: Token, token: Token) -> Node:
-        return self._written_out(self._unescaped(token), "DATE" if kind.upper() == "DATE" else "TIMESTAMP", at)
+    def time(self, kind: Token, token: Token) -> Node:
+        return _written_out(_unescaped(token), kind.upper())
 
-    def column(self, at: Meta, token: Token) -> Node:
+    def column(self, token: Token) -> Node:
         name = token.strip("`")
         if name.lower() in self._elements:
             return self._elements[name.lower()]
         field = self._columns.get(name.lower())
         if field is None:
             if name.lower() in REFUSED:
-                raise self._refused(name, REFUSED[name.lower()], at)
+                raise _refused(name)
             names = [one.name for one in self._columns.values()]
-            raise self._wrong(at, f"unknown column {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
+            raise _UnplacedError(f"unknown column {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
         if self._elements and field.type in ("STRING", *_NESTED):
             told = "would be read again for each element; compare elements with numbers, or with texts in the rule"
-            raise self._wrong(at, f"{name!r} {told}")
+            raise _UnplacedError(f"{name!r} {told}")
         return _value("column", field.type, f"`{field.name}`", (), field.name)
 
     # -- nested values
 
-    def field(self, at: Meta, one: Node, token: Token) -> Node:
+    def field(self, one: Node, token: Token) -> Node:
         name = token.strip("`")
         parts = {part.lower(): (part, kind) for part, kind in parse_type(one.type).parts if one.kind == "STRUCT"}
         if name.lower() not in parts:
             known = ", ".join(part for part, _ in parts.values()) or f"it is of type {one.type}"
-            raise self._wrong(at, f"there is no {name!r} in {one.spark}{did_you_mean(name, parts)}: {known}")
+            raise _UnplacedError(f"there is no {name!r} in {one.spark}{did_you_mean(name, parts)}: {known}")
         part, kind = parts[name.lower()]
         return _value("field", str(kind), f"{one.spark}.`{part}`", (one,), part)
 
-    def element(self, at: Meta, one: Node, token: Token) -> Node:
-        key = (self.number if token.type == "NUMBER" else self.text)(at, token)
+    def element(self, one: Node, token: Token) -> Node:
+        key = (self.number if token.type == "NUMBER" else self.text)(token)
         if (one.kind, key.type) not in (("ARRAY", "INT"), ("MAP", "STRING")):
-            raise self._wrong(at, f"{one.spark} is {one.type}; an ARRAY takes [0], a MAP ['name']")
+            raise _UnplacedError(f"{one.spark} is {one.type}; an ARRAY takes [0], a MAP ['name']")
         ((_, kind),) = parse_type(one.type).parts
         return _value("element", str(kind), f"{one.spark}[{key.spark}]", (one,), key.value)
 
-    def _quantified(self, at: Meta, word: Token, array: Any, name: Token, body: Any) -> Node:
-        """exists(array, x -> …) and forall()."""
-        if word.lower() not in QUANTIFIERS:
-            raise self._refused(word, REFUSED.get(word.lower(), OTHERWISE), at)
-        one, known = self._operand(self._visit(array), "ARRAY", at, word), self._elements
-        element = _element(one, name.strip("`"))
-        self._elements = {**known, element.value.lower(): element}
-        inner = self._operand(self._visit(body), "BOOLEAN", at, word)
+    def quantified(self, word: Token, array: Node, token: Token, body: Callable[[], Node]) -> Node:
+        """exists(array, x -> …)."""
+        if word.lower() != EXISTS:
+            raise _refused(word)
+        one, known, name = _operand(array, "ARRAY", word), self._elements, token.strip("`")
+        ((_, kind),) = parse_type(one.type).parts
+        self._elements = {**known, name.lower(): _value("variable", str(kind), f"`{name}`", (), name)}
+        inner = _operand(body(), "BOOLEAN", word)
         self._elements = known
-        return self._of_elements(word.lower(), one, element, inner)
-
-    def _of_elements(self, word: str, one: Node, element: Node, inner: Node) -> Node:
-        spark = f"{word}({one.spark}, {element.spark} -> {inner.spark})"
         looks = _ELEMENT_LOOKS * sum(1 for _ in _parts(inner))
-        return self._node(word, "BOOLEAN", spark, [one, inner], looks, value=element.value)
+        spark = f"{EXISTS}({one.spark}, `{name}` -> {inner.spark})"
+        return _node(EXISTS, "BOOLEAN", spark, [one, inner], looks, value=name)
 
     # -- functions
 
-    def call(self, at: Meta, token: Token, *given: Node | None) -> Node:
-        name, parts = token.lower(), [one for one in given if one]
-        if name in FUNCTIONS:
-            return self._called(name, parts, at)
-        if name in REFUSED:
-            raise self._refused(name, REFUSED[name], at)
-        if name not in REWRITTEN:
-            raise self._refused(token, OTHERWISE + did_you_mean(name, (*FUNCTIONS, *REWRITTEN)), at)
-        if len(parts) != REWRITTEN[name]:
-            raise self._wrong(at, f"{name!r} takes {REWRITTEN[name]} operands, and here are {len(parts)}")
-        if name == "array_contains":
-            one, element = self._operand(parts[0], "ARRAY", at, name), _element(parts[0], "element")
-            if parts[1].word != "literal" or parts[1].value is None:
-                raise self._wrong(at, f"{name!r} takes a value that stands in the rule; write exists(…, x -> …)")
-            return self._of_elements("exists", one, element, self._compared("=", element, parts[1], at))
-        if name == "if":
-            return self._choice(parts[:1], parts[1:], at)
-        if name == "nullif":
-            return self._choice([self._compared("=", parts[0], parts[1], at)], [_literal(None), parts[0]], at)
-        if name == "mod":
-            return self._sign("%", parts[0], parts[1], at)
-        found = self._node("is null", "BOOLEAN", f"{parts[0].spark} IS NULL", parts)
-        return self._unless(name == "isnotnull", found)
-
-    def cast(self, at: Meta, word: Token, one: Node, name: Token, precision: Token | None, scale: Token | None) -> Node:
-        if word.lower() in REFUSED:
-            raise self._refused(word, REFUSED[word.lower()], at)
-        kind = SCALARS.get(name.upper(), "")
-        if kind == "DECIMAL":
-            kind = self._decimal(int(precision or 10), int(scale or 0), at)
-        family = kind.partition("(")[0]
-        if family not in _CASTS:
-            raise self._refused(name, f"a CAST makes {', '.join(_CASTS)}", at)
-        if one.is_literal("STRING") and kind in ("DATE", "TIMESTAMP"):
-            return self._written_out(one.value, kind, at)
-        if one.kind not in (*_CASTS[family], "NULL", family):
-            told = f"a rule can't make {kind} of {_CALLED.get(one.kind, one.type)}"
-            raise self._wrong(at, f"{told}; give the field the type that you need, in payment.ddl")
-        return _as(one, kind, is_cast=True)
-
-    def _called(self, name: str, given: Sequence[Node], at: Meta) -> Node:
+    def call(self, token: Token, *given: Node | None) -> Node:
+        name, operands = token.lower(), [one for one in given if one]
+        if name not in FUNCTIONS:
+            raise _refused(token)
         word = FUNCTIONS[name]
         takes = list(word.takes)
         least = sum(not one.endswith("?") for one in takes)
         if takes[-1].endswith("*"):
-            takes += takes[-1:] * (len(given) - len(takes))
-        if not least <= len(given) <= len(takes):
-            raise self._wrong(at, f"{name!r} takes {' '.join(word.takes)}, and here are {len(given)} operands")
-        pairs = zip(given, takes, strict=False)
-        parts = [self._operand(one, kind.strip("*?"), at, name) for one, kind in pairs]
-        parts = self._alike(parts, at) if word.gives == "alike" else parts
+            takes += takes[-1:] * (len(operands) - len(takes))
+        if not least <= len(operands) <= len(takes):
+            raise _UnplacedError(f"{name!r} takes {' '.join(word.takes)}, and here are {len(operands)} operands")
+        parts = [_operand(one, kind.strip("*?"), name) for one, kind in zip(operands, takes, strict=False)]
+        parts = _alike(parts) if word.gives == "alike" else parts
         spark = f"{word.name}({', '.join(part.spark for part in parts)})"
         kind = parts[0].type if word.gives in ("same", "alike") else word.gives
         size = sum(part.size for part in parts) if kind == "STRING" else 0
-        if kind == "rounded":
-            kind = self._rounded(word, parts, at)
-        elif word.name in ("lower", "upper"):
+        if word.name in ("lower", "upper"):
             pair = (CAPITALS, SMALL) if word.name == "lower" else (SMALL, CAPITALS)
             spark = f"translate({parts[0].spark}, {', '.join(map(_quoted, pair))})"
         elif "count" in takes and len(parts) == len(takes) and parts[-1].value <= _SHORT:
             size = 0
         elif word.name == "replace" and not len(parts[2].value.encode()) <= len(parts[1].value.encode()) > 0:
-            raise self._wrong(at, "the last text of 'replace' must not be longer than the one before it")
+            raise _UnplacedError("the last text of 'replace' must not be longer than the one before it")
         sought = len(parts[1].value.encode()) // 30 if "literal" in takes else 0
-        return self._node(word.name, kind, spark, parts, looks=word.looks + sought, size=size)
+        return _node(word.name, kind, spark, parts, looks=word.looks + sought, size=size)
 
-    def _rounded(self, word: Word, parts: list[Node], at: Meta) -> str:
-        """The type of floor(), ceil() and round()."""
-        one, places = parts[0], parts[1].value if len(parts) > 1 else 0
-        if one.kind != "DECIMAL":
-            if places:
-                raise self._wrong(at, "'round' takes digits for a DECIMAL alone; round other numbers to whole ones")
-            return one.type if word.name == "round" else "BIGINT"
-        precision, scale = digits(one.type)
-        if word.name != "round" and not scale:
-            return one.type
-        return self._decimal(precision - scale + 1 + min(scale, places), min(scale, places), at)
+    def cast(self, one: Node, name: Token, precision: Token | None, scale: Token | None) -> Node:
+        kind = SCALARS.get(name.upper(), "")
+        if kind == "DECIMAL":
+            kind = _decimal(int(precision or 10), int(scale or 0))
+        family = kind.partition("(")[0]
+        if family not in _CASTS:
+            raise _UnplacedError(f"{str(name)!r} is no word of a rule: a CAST makes {', '.join(_CASTS)}")
+        if one.is_literal("STRING") and kind in ("DATE", "TIMESTAMP"):
+            return _written_out(one.value, kind)
+        if one.kind not in (*_CASTS[family], "NULL", family):
+            told = f"a rule can't make {kind} of {_CALLED.get(one.kind, one.type)}"
+            raise _UnplacedError(f"{told}; give the field the type that you need, in payment.ddl")
+        return _as(one, kind, is_cast=True)
 
-    # -- types
 
-    def _operand(self, node: Node, kind: str, at: Meta, word: str) -> Node:
-        """The node as an operand of that kind."""
-        allowed = _ALLOWED.get(kind, (kind,))
-        if kind == "alike":
-            return node
-        if kind in _IN_THE_RULE:
-            value = node.value.upper() if kind == "unit" and node.is_literal("STRING") else node.value
-            if not (
-                node.is_literal(*allowed) and (kind == "literal" or value in UNITS or (kind == "count" and value >= 0))
-            ):
-                raise self._wrong(at, f"{str(word)!r} takes {_IN_THE_RULE[kind]} that stands in the rule")
-            return _literal(value, node.type)
-        also = {"DOUBLE": _NUMBERS, "DATE": ("TIMESTAMP",)}.get(kind, ())
-        if node.kind in also or (node.kind == "NULL" and kind != "number"):
-            return _as(node, allowed[0])
-        if node.kind not in allowed:
-            told = "a date or a time" if kind == "DATE" else _CALLED[allowed[0]]
-            raise self._wrong(at, f"{str(word)!r} takes {told}, and this is {_CALLED.get(node.kind, node.type)}")
+# -- types
+
+
+def _operand(node: Node, kind: str, word: str) -> Node:
+    """The node as an operand of that kind."""
+    allowed = _ALLOWED.get(kind, (kind,))
+    if kind == "alike":
         return node
+    if kind in _IN_THE_RULE:
+        if not node.is_literal(*allowed) or (kind == "count" and node.value < 0):
+            raise _UnplacedError(f"{str(word)!r} takes {_IN_THE_RULE[kind]} that stands in the rule")
+        return node
+    also = {"DOUBLE": _NUMBERS, "DATE": ("TIMESTAMP",)}.get(kind, ())
+    if node.kind in also or (node.kind == "NULL" and kind != "number"):
+        return _as(node, allowed[0])
+    if node.kind not in allowed:
+        told = {"DATE": "a date or a time", "fraction": "a DOUBLE; a CAST makes one"}.get(kind) or _CALLED[allowed[0]]
+        raise _UnplacedError(f"{str(word)!r} takes {told}, and this is {_CALLED.get(node.kind, node.type)}")
+    return node
 
-    def _compared(self, sign: str, left: Node, right: Node, at: Meta) -> Node:
-        for kind in {left.kind, right.kind} & {"DATE", "TIMESTAMP"}:
-            left, right = (
-                self._written_out(one.value, kind, at) if one.is_literal("STRING") else one for one in (left, right)
-            )
-        left, right = self._alike([left, right], at)
-        return self._node(sign, "BOOLEAN", f"{left.spark} {sign} {right.spark}", [left, right], 1)
 
-    def _sign(self, sign: str, left: Node, right: Node, at: Meta) -> Node:
-        """Arithmetic: of whole numbers in the wider of the types, of others as DOUBLE, or of decimals exactly."""
-        left, right = (self._operand(one, "number", at, sign) for one in (left, right))
-        kinds = {left.kind, right.kind}
-        if sign == "DIV" and not kinds <= WHOLE.keys():
-            raise self._wrong(at, "'DIV' takes whole numbers; write floor(a / b)")
-        if "DECIMAL" in kinds and "DOUBLE" not in kinds:
-            kind = self._exact(sign, *digits(_as_decimal(left)), *digits(_as_decimal(right)), at)
-            left, right = (_as(one, _as_decimal(one)) for one in (left, right))
-        else:
-            kind = "DOUBLE" if sign == "/" or "DOUBLE" in kinds else "BIGINT" if sign == "DIV" else _widest(kinds)
-            left, right = _as(left, kind), _as(right, kind)
-        return self._node(sign, kind, f"{left.spark} {sign} {right.spark}", [left, right])
+def _compared(sign: str, left: Node, right: Node) -> Node:
+    for kind in {left.kind, right.kind} & {"DATE", "TIMESTAMP"}:
+        left, right = (_written_out(one.value, kind) if one.is_literal("STRING") else one for one in (left, right))
+    left, right = _alike([left, right])
+    return _node(sign, "BOOLEAN", f"{left.spark} {sign} {right.spark}", [left, right], 1)
 
-    def _exact(self, sign: str, p1: int, s1: int, p2: int, s2: int, at: Meta) -> str:
-        """The type that Spark gives to the arithmetic of two decimals, where it has all digits of the result."""
-        scale = {"*": s1 + s2, "/": max(6, s1 + p2 + 1)}.get(sign, max(s1, s2))
-        before = {"*": p1 - s1 + p2 - s2 + 1, "/": p1 - s1 + s2, "%": min(p1 - s1, p2 - s2)}
-        return self._decimal(before.get(sign, max(p1 - s1, p2 - s2) + 1) + scale, scale, at)
 
-    def _alike(self, nodes: Sequence[Node], at: Meta) -> list[Node]:
-        """The operands with one type for all."""
-        kinds = {node.kind for node in nodes} - {"NULL"} or {"BOOLEAN"}
-        types = {node.type for node in nodes} - {"NULL"} or {"BOOLEAN"}
-        if not kinds <= set(_SIMPLE):
-            raise self._wrong(at, f"a rule can't compare values of type {', '.join(kinds - set(_SIMPLE))}")
-        if len(types) > 1 and not kinds <= set(_NUMBERS):
-            mixed = " and ".join(sorted({_CALLED[kind] for kind in kinds}))
-            raise self._wrong(at, f"this mixes {mixed}; write a CAST, so that all are of one kind")
-        if len(types) == 1:
-            (kind,) = types
-        elif "DECIMAL" in kinds and "DOUBLE" not in kinds:
-            pairs = [digits(_as_decimal(node)) for node in nodes if node.kind != "NULL"]
-            scale = max(pair[1] for pair in pairs)
-            kind = self._decimal(max(pair[0] - pair[1] for pair in pairs) + scale, scale, at)
-        else:
-            kind = "DOUBLE" if "DOUBLE" in kinds else _widest(kinds)
-        return [_as(node, kind) for node in nodes]
+def _exact(sign: str, p1: int, s1: int, p2: int, s2: int) -> str:
+    """The type that Spark gives to the arithmetic of two decimals, where it has all digits of the result."""
+    scale = {"*": s1 + s2, "/": max(6, s1 + p2 + 1)}.get(sign, max(s1, s2))
+    before = {"*": p1 - s1 + p2 - s2 + 1, "/": p1 - s1 + s2, "%": min(p1 - s1, p2 - s2)}
+    return _decimal(before.get(sign, max(p1 - s1, p2 - s2) + 1) + scale, scale)
 
-    def _decimal(self, precision: int, scale: int, at: Meta) -> str:
-        if 0 <= scale <= precision <= _MOST_DIGITS and precision:
-            return f"DECIMAL({precision}, {scale})"
-        told = f"this needs a DECIMAL({precision}, {scale}), and a DECIMAL has at most {_MOST_DIGITS} digits"
-        raise self._wrong(at, f"{told}; CAST an operand to a DECIMAL of fewer digits, or to DOUBLE")
 
-    # -- nodes
+def _alike(nodes: Sequence[Node]) -> list[Node]:
+    """The operands with one type for all."""
+    kinds = {node.kind for node in nodes} - {"NULL"} or {"BOOLEAN"}
+    types = {node.type for node in nodes} - {"NULL"} or {"BOOLEAN"}
+    if not kinds <= set(_SIMPLE):
+        raise _UnplacedError(f"a rule can't compare values of type {', '.join(kinds - set(_SIMPLE))}")
+    if len(types) > 1 and not kinds <= set(_NUMBERS):
+        mixed = " and ".join(sorted({_CALLED[kind] for kind in kinds}))
+        raise _UnplacedError(f"this mixes {mixed}; write a CAST, so that all are of one kind")
+    if len(types) == 1:
+        (kind,) = types
+    elif "DECIMAL" in kinds and "DOUBLE" not in kinds:
+        pairs = [digits(_as_decimal(node)) for node in nodes if node.kind != "NULL"]
+        scale = max(pair[1] for pair in pairs)
+        kind = _decimal(max(pair[0] - pair[1] for pair in pairs) + scale, scale)
+    else:
+        kind = "DOUBLE" if "DOUBLE" in kinds else _widest(kinds)
+    return [_as(node, kind) for node in nodes]
 
-    def _joined(self, sign: str, parts: Sequence[Node], at: Meta) -> Node:
-        parts = [self._operand(part, "BOOLEAN", at, sign) for part in parts]
-        return self._node(sign.lower(), "BOOLEAN", f" {sign} ".join(part.spark for part in parts), parts)
 
-    def _unless(self, is_not: object, node: Node) -> Node:
-        return self._node("not", "BOOLEAN", f"NOT {node.spark}", [node]) if is_not else node
+def _decimal(precision: int, scale: int) -> str:
+    if 0 <= scale <= precision <= _MOST_DIGITS and precision:
+        return f"DECIMAL({precision}, {scale})"
+    told = f"this needs a DECIMAL({precision}, {scale}), and a DECIMAL has at most {_MOST_DIGITS} digits"
+    raise _UnplacedError(f"{told}; CAST an operand to a DECIMAL of fewer digits, or to DOUBLE")
 
-    def _choice(self, whens: Sequence[Node], values: Sequence[Node], at: Meta) -> Node:
-        """CASE WHEN … ELSE: a value more than there are conditions."""
-        whens = [self._operand(one, "BOOLEAN", at, "WHEN") for one in whens]
-        *thens, other = values = self._alike(values, at)
-        cases = " ".join(f"WHEN {when.spark} THEN {then.spark}" for when, then in zip(whens, thens, strict=True))
-        size = sum(value.size for value in values)
-        return self._node("case", other.type, f"CASE {cases} ELSE {other.spark} END", (*whens, *values), size=size)
 
-    def _node(self, word: str, kind: str, spark: str, parts: Sequence[Node], looks: int = 0, **more: Any) -> Node:
-        looks = looks * sum(part.size for part in parts) + sum(part.looks for part in parts)
-        depth = 1 + max(part.depth for part in parts)
-        if depth > _MOST_LEVELS or max(map(self._when.count, "(-!")) > _MOST_LEVELS:
-            raise LanguageError(f"it has more than {_MOST_LEVELS} levels, brackets or signs: make it several rules")
-        return Node(word, kind, f"({spark})", tuple(parts), looks=looks, depth=depth, **more)
+# -- nodes
 
-    def _unescaped(self, token: Token) -> str:
-        def unescape(found: re.Match[str]) -> str:
-            if found[1] and found[1] not in _ESCAPES:
-                told = f"a text may not hold {found[0]}; write \\{found[0]}, for Spark drops a single \\"
-                raise LanguageError(f"{place(self._when, token.start_pos or 0)}: {told}")
-            return _ESCAPES[found[1]] if found[1] else found[0][0]
 
-        text = re.sub(r"\\(.)|" + token[0] * 2, unescape, token[1:-1], flags=re.DOTALL)
-        if len(text.encode()) > _LONGEST_TEXT:
-            raise LanguageError(f"{place(self._when, token.start_pos or 0)}: a text has at most {_LONGEST_TEXT} bytes")
-        return text
+def _joined(sign: str, parts: Sequence[Node]) -> Node:
+    parts = [_operand(part, "BOOLEAN", sign) for part in parts]
+    return _node(sign.lower(), "BOOLEAN", f" {sign} ".join(part.spark for part in parts), parts)
 
-    def _written_out(self, text: str, kind: str, at: Meta) -> Node:
-        """A date or time that stands in the rule as a text."""
-        try:
-            if not _TIME.fullmatch(text) or (kind == "DATE" and len(text) > 10):
-                raise ValueError
-            moment = datetime.datetime.fromisoformat(text.replace(" Z", "Z"))
-            since = (moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo else moment) - _EPOCH
-        except (ValueError, OverflowError):
-            example = "2026-01-31" if kind == "DATE" else "2026-01-31 12:00:00"
-            raise self._wrong(at, f"{text!r} is no {kind}; write the time out, as in '{example}'") from None
-        return _literal(since.days if kind == "DATE" else since // datetime.timedelta(microseconds=1), kind)
 
-    def _refused(self, word: str, reason: str, at: Meta) -> LanguageError:
-        return self._wrong(at, f"{str(word)!r} is no word of a rule: {reason}")
+def _unless(is_not: object, node: Node) -> Node:
+    return _node("not", "BOOLEAN", f"NOT {node.spark}", [node]) if is_not else node
 
-    def _wrong(self, at: Meta, reason: str) -> LanguageError:
-        return LanguageError(f"{place(self._when, at.start_pos)}: {reason}")
+
+def _node(word: str, kind: str, spark: str, parts: Sequence[Node], looks: int = 0, **more: Any) -> Node:
+    looks = looks * sum(part.size for part in parts) + sum(part.looks for part in parts)
+    depth = 1 + max(part.depth for part in parts)
+    if depth > _MOST_LEVELS:
+        raise _UnplacedError(_TOO_DEEP)
+    return Node(word, kind, f"({spark})", tuple(parts), looks=looks, depth=depth, **more)
+
+
+def _unescaped(token: Token) -> str:
+    def unescape(found: re.Match[str]) -> str:
+        if found[1] and found[1] not in _ESCAPES:
+            raise _UnplacedError(f"a text may not hold {found[0]}; write \\{found[0]}, for Spark drops a single \\")
+        return _ESCAPES[found[1]] if found[1] else found[0][0]
+
+    text = re.sub(r"\\(.)|" + token[0] * 2, unescape, token[1:-1], flags=re.DOTALL)
+    if len(text.encode()) > _LONGEST_TEXT:
+        raise _UnplacedError(f"a text has at most {_LONGEST_TEXT} bytes")
+    return text
+
+
+def _written_out(text: str, kind: str) -> Node:
+    """A date or time that stands in the rule as a text."""
+    try:
+        if not _TIME.fullmatch(text) or (kind == "DATE" and len(text) > 10):
+            raise ValueError
+        moment = datetime.datetime.fromisoformat(text.replace(" Z", "Z"))
+        since = (moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo else moment) - _EPOCH
+    except (ValueError, OverflowError):
+        example = "2026-01-31" if kind == "DATE" else "2026-01-31 12:00:00"
+        raise _UnplacedError(f"{text!r} is no {kind}; write the time out, as in '{example}'") from None
+    return _literal(since.days if kind == "DATE" else since // datetime.timedelta(microseconds=1), kind)
+
+
+def _refused(word: str) -> LanguageError:
+    reason = REFUSED.get(word.lower(), OTHERWISE + did_you_mean(word.lower(), FUNCTIONS))
+    return _UnplacedError(f"{str(word)!r} is no word of a rule: {reason}")
 
 
 def _quoted(text: str) -> str:
@@ -621,11 +569,6 @@ def _value(word: str, kind: str, spark: str, parts: tuple[Node, ...], value: Any
     spark = spark if to == kind else f"CAST({spark} AS {to})"
     node = Node(word, to, spark, parts, value)
     return replace(node, size=int(node.kind in ("STRING", *_NESTED)))
-
-
-def _element(array: Node, name: str) -> Node:
-    ((_, kind),) = parse_type(array.type).parts
-    return _value("variable", str(kind), f"`{name}`", (), name)
 
 
 def _parts(node: Node) -> Iterator[Node]:

@@ -28,24 +28,21 @@ class PatternError(ValueError):
     """Why a rule may not hold the pattern."""
 
 
-def read_like(pattern: str, escape: str) -> tuple[str, str]:
-    """A pattern of LIKE as Spark reads it, with `\\` as its escape character, and as a regular expression.
+def read_like(pattern: str) -> str:
+    """A pattern of LIKE as a regular expression.
 
     Raises:
-        PatternError: the escape character stands before what needs none, or there is more than one `%` before the
-            pattern's end, so that the text would be looked at again for each of its characters.
+        PatternError: a `\\` stands before what needs none, or there is more than one `%` before the pattern's end, so
+            that the text would be looked at again for each of its characters.
     """
-    spark, regex = "", list[str]()
-    for part in re.findall(re.escape(escape) + ".?|.", pattern, re.DOTALL):
-        letter = part[-1]
-        if part[0] == escape and (len(part) == 1 or letter not in ("%", "_", escape)):
-            raise PatternError(f"has {escape!r} before what is none of %, _ and {escape!r}")
-        is_sign = len(part) == 1 and letter in "%_"
-        spark += letter if is_sign or letter not in "%_\\" else "\\" + letter
-        regex.append({"%": ".*", "_": "."}[letter] if is_sign else re.escape(letter))
-    if re.sub("(%)+$", "", "".join("%" if one == ".*" else "." for one in regex)).count("%") > 1:
+    regex = list[str]()
+    for part in re.findall(r"\\.?|.", pattern, re.DOTALL):
+        if part[0] == "\\" and part[1:] not in ("%", "_", "\\"):
+            raise PatternError("has '\\' before what is none of %, _ and '\\'")
+        regex.append({"%": ".*", "_": "."}.get(part) or re.escape(part[-1]))
+    if "".join("%" if one == ".*" else "." for one in regex).rstrip("%").count("%") > 1:
         raise PatternError("has several % before its end; write contains(…, 'a') AND contains(…, 'b')")
-    return spark, "".join(regex)
+    return "".join(regex)
 
 
 def read_regex(pattern: str) -> tuple[str, int]:

@@ -17,15 +17,14 @@ _CAPITALS = [
     if letter.lower() != letter and letter.lower().upper() == letter
 ]
 CAPITALS, SMALL = "".join(_CAPITALS), "".join(map(str.lower, _CAPITALS))
-UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 
 
 class Word(NamedTuple):
     """A function, by the name that Spark has for it.
 
-    `takes`: types of its operands, or `number`, `alike` (all of one type), `literal` (a text in the rule), `count` (a
-    whole number in the rule), `unit` (one of `UNITS`); `?` marks one that may be left out, `*` one of any number.
-    `gives`: a type, `same` (as its first operand), `alike` or `rounded`. `looks` at each character of a text so often.
+    `takes`: types of its operands, or `number`, `fraction` (a DOUBLE, and no other number), `alike` (all of one type),
+    `literal` (a text in the rule), `count` (a whole number in the rule); `?` marks one that may be left out, `*` one of
+    any number. `gives`: a type, `same` (as its first operand) or `alike`. `looks` at each character of a text so often.
     """
 
     name: str
@@ -58,14 +57,13 @@ _LISTED = (
     ("isnan", "DOUBLE", "BOOLEAN", 0, "is true or false for every number"),
     ("abs", "number", "same", 0, "goes round at the limits of its type"),
     *(
-        (name, "number", "rounded", 0, "is a whole number within the limits of BIGINT")
+        (name, "fraction", "BIGINT", 0, "is a whole number within the limits of BIGINT")
         for name in ("floor", "ceil ceiling")
     ),
-    ("round", "number count?", "rounded", 0, "rounds half away from zero, a DECIMAL to digits"),
+    ("round", "fraction", "DOUBLE", 0, "rounds half away from zero, to a number without a fraction"),
     *((name, "TIMESTAMP", "INT", 0, _TIME) for name in ("hour", "minute", "second")),
     *((name, "DATE", "INT", 0, _TIME) for name in ("year", "quarter", "month", "day dayofmonth", "dayofweek")),
     *((name, "DATE", "INT", 0, _TIME) for name in ("weekday", "dayofyear", "weekofyear")),
-    ("date_trunc", "unit TIMESTAMP", "TIMESTAMP", 0, "is the beginning of the time's year, week, hour …"),
     ("to_date date", "DATE", "DATE", 0, "is the day of a time"),
     ("datediff date_diff", "DATE DATE", "INT", 0, _SINCE),
     ("unix_date", "DATE", "INT", 0, _SINCE),
@@ -76,27 +74,24 @@ FUNCTIONS = {
     for names, takes, gives, looks, why in _LISTED
     for name in names.split()
 }
-#: Functions that are written as something else, how many operands they take, and why they are taken.
-QUANTIFIERS = ("exists", "forall")
-REWRITTEN = {"array_contains": 2, "if": 3, "nullif": 2, "mod": 2, "isnull": 1, "isnotnull": 1}
+#: The one function with a variable, which stands for each element of an array in turn.
+EXISTS = "exists"
 
 #: Why it is left out, and what to use in its place: names of functions, keywords and signs.
 _REFUSED = {
     "it depends on the time of evaluation; use the record's own time, such as created_at":
         "now curdate current_date current_time current_timestamp current_timezone localtimestamp",
     "it needs several records; use a feature (docs/rules.md#features-what-the-card-did-before)":
-        "any_value approx_count_distinct approx_percentile array_agg avg bool_and bool_or collect_list collect_set "
-        "count count_if cume_dist dense_rank every first first_value grouping lag last last_value lead max max_by mean "
-        "median min min_by mode nth_value ntile over percentile rank row_number session_window std stddev sum "
+        "approx_count_distinct array_agg avg collect_list collect_set count count_if every first first_value lag last "
+        "last_value lead max max_by mean median min min_by over percentile rank row_number some std stddev sum "
         "variance window",
     "it is not deterministic, so that a record could be decided in two ways; leave it out":
-        "monotonically_increasing_id rand randn random randstr shuffle spark_partition_id uniform uuid",
+        "monotonically_increasing_id rand randn random shuffle uuid",
     "it reads what is no part of the record; use its fields, features and block lists":
-        "current_catalog current_database current_schema current_user from_avro from_protobuf from_xml "
-        "input_file_name java_method reflect select session_user user version",
+        "current_catalog current_database current_user input_file_name java_method reflect select session_user user "
+        "version",
     "its last digits differ from one machine to the next; compare its operand, as x > 4 for sqrt(x) > 2":
-        "acos acosh asin asinh atan atan2 atanh cbrt cos cosh cot csc degrees e exp expm1 hypot ln log log10 log1p "
-        "log2 pi pow power radians sec sin sinh sqrt tan tanh",
+        "acos asin atan atan2 cbrt cos degrees e exp ln log log10 log1p log2 pi pow power radians sin sqrt tan",
     "it takes more than a step for each character, or makes a text longer; use left, substring, concat or contains":
         "array_repeat format_string insert levenshtein lpad overlay printf repeat rpad sequence soundex space",
     "it takes its pattern apart in steps that nothing bounds; use RLIKE, LIKE, contains, instr or substring":
@@ -104,31 +99,39 @@ _REFUSED = {
         "split_part substring_index translate",
     "it knows letters by tables that change; use lower or upper": "collate collation initcap",
     "it reads a text as something else; give the field its type in payment.ddl":
-        "date_format from_csv from_json get_json_object make_date make_timestamp parse_json parse_url str_to_map "
-        "to_char to_json to_number to_timestamp to_varchar try_to_number try_to_timestamp url_decode xpath_string",
+        "date_format from_csv from_json get_json_object make_date make_timestamp parse_json parse_url to_char to_json "
+        "to_number to_timestamp try_to_number try_to_timestamp url_decode",
     "it ends the query where there is no value, or hides why there is none; use the operator itself, and coalesce":
         "assert_true raise_error try_add try_divide try_mod try_multiply try_subtract",
     "it leaves the years 0001 to 9999; compare datediff(…), unix_seconds(…) or unix_millis(…)":
-        "add_months date_add date_from_unix_date date_sub dateadd from_unixtime interval last_day make_interval "
-        "months_between next_day timestamp_micros timestamp_millis timestamp_seconds timestampadd timestampdiff trunc",
-    "every time is in UTC; compare it as it is": "at convert_timezone from_utc_timestamp to_utc_timestamp",
-    "ids are compared as they are, by `blocked:`":
-        "aes_encrypt base64 crc32 decode encode hash hex md5 sha sha1 sha2 unbase64 unhex xxhash64",
+        "add_months date_add date_sub date_trunc dateadd from_unixtime interval last_day months_between next_day "
+        "timestamp_micros timestamp_millis timestamp_seconds timestampadd timestampdiff trunc",
+    "every time is in UTC; compare it as it is, or with TIMESTAMP'…'":
+        "at convert_timezone from_utc_timestamp timestamp_ltz timestamp_ntz to_utc_timestamp",
+    "ids are compared as they are, by `blocked:`": "base64 crc32 hash hex md5 sha sha1 sha2 unbase64 unhex xxhash64",
     "a rule compares numbers, not their bits; use %, or a BOOLEAN field":
-        "& | ^ ~ << >> bit_and bit_count bit_get bit_or bit_xor getbit shiftleft shiftright shiftrightunsigned",
+        "& | ^ ~ << >> bit_and bit_count bit_get bit_or bit_xor getbit shiftleft shiftright",
     "write CAST(… AS …)":
         ":: bigint binary boolean decimal double float int smallint string timestamp tinyint try_cast",
-    "write the comparison with its sign": "equal_null ilike like nvl2 regexp regexp_like rlike",
+    "write the comparison with its sign": "equal_null like regexp_like rlike",
+    "write lower(…) LIKE, with small letters": "ilike",
+    "write RLIKE": "regexp",
+    "write \\ before %, _ and \\": "escape",
+    "write NOT": "!",
+    "write concat(…, …)": "||",
+    "write a % b, or floor(a / b)": "div mod",
+    "write IS NULL, `a <=> b`, or coalesce(…, false)": "distinct isnotnull isnull unknown",
+    "write CASE WHEN … THEN … ELSE … END": "decode if nullif nvl2",
     "write hour(…), year(…) and so on": "date_part datepart extract from",
     "write unix_seconds(…)": "to_unix_timestamp unix_timestamp",
     "write instr(text, 'a')": "charindex locate position",
-    "write `field LIKE 'a' OR field LIKE 'b'`; of several records it takes a feature": "all any some",
+    "write `field LIKE 'a' OR field LIKE 'b'`; of several records it takes a feature": "all any",
     "write array[0], or exists(array, x -> …)":
-        "aggregate array_distinct array_except array_intersect array_join array_max array_min array_position "
-        "array_remove array_size array_sort array_union arrays_overlap element_at explode "
-        "filter flatten get reduce slice sort_array transform try_element_at",
-    "write map['name']": "map_contains_key map_entries map_filter map_from_entries map_keys map_values",
-    "a predicate has no name of its own": "as",
+        "aggregate array_contains array_distinct array_max array_min array_position array_size arrays_overlap "
+        "element_at explode filter reduce slice transform",
+    "write NOT exists(array, x -> NOT …)": "forall",
+    "write map['name']": "map_contains_key map_entries map_filter map_keys map_values",
+    "a predicate has no name of its own; a conversion is CAST(… AS …)": "as",
     "a remark belongs into `description:`": "-- /*",
 }  # fmt: skip
 REFUSED = {name: reason for reason, names in _REFUSED.items() for name in names.split()}

@@ -19,7 +19,6 @@ from fraud_filter.metrics.filter_metrics import State as ReportedState
 from fraud_filter.monitor.monitor import Monitor, StartPosition
 from fraud_filter.query import preflight
 from fraud_filter.query.fingerprint import fingerprint
-from fraud_filter.rules import check as rule_check
 from fraud_filter.rules.version import ruling_of
 from fraud_filter.spark import session
 from fraud_filter.supervisor.cluster import asked_too_few, await_executors, await_slots, check_shared
@@ -236,8 +235,6 @@ class FilterRun:
     def _check(self) -> Event:
         spark, inputs, settings = self.spark, self.inputs, self.settings
         with self.stop.hastened_by(self.java.kill):
-            if self.first:
-                rule_check.check_rules(spark, inputs.rules, inputs.schema)
             if self.first and not self.standby:
                 preflight.check_slots(spark, inputs, settings)
             else:
