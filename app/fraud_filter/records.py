@@ -51,7 +51,7 @@ class Source(NamedTuple):
 
     `reason` is the reject.reason header of a rejected record, else empty; `topic_id`, and the `version` of
     the rules and of the `model` that decided, are empty where none was written. `truncated` are features whose window
-    may be cut short.
+    may be cut short. `decision` is APPROVE, FLAG or REJECT.
     """
 
     topic: str
@@ -63,10 +63,14 @@ class Source(NamedTuple):
     version: str = ""
     model: str = ""
     truncated: tuple[str, ...] = ()
+    decision: str = layout.FLAG
 
 
 def read_source(headers: Headers | None) -> Source | None:
-    """The source that the headers tell; None when one of them is missing or can't be read."""
+    """The source that the headers tell; None when one of them is missing or can't be read.
+
+    Former versions wrote no decision, and a reason to what they rejected.
+    """
     found = dict(headers or ())
     try:
         return Source(
@@ -79,9 +83,18 @@ def read_source(headers: Headers | None) -> Source | None:
             _text(found, layout.HEADER_RULES),
             _text(found, layout.HEADER_MODEL),
             tuple(filter(None, _text(found, layout.HEADER_TRUNCATED).split(","))),
+            _decision(found),
         )
     except (KeyError, ValueError, TypeError, AttributeError):
         return None
+
+
+def _decision(found: Mapping[str, bytes | None]) -> str:
+    former = layout.REJECT if layout.HEADER_REASON in found else layout.FLAG
+    decision = _text(found, layout.HEADER_DECISION) or former
+    if decision not in (layout.APPROVE, layout.FLAG, layout.REJECT):
+        raise ValueError(decision)
+    return decision
 
 
 def _text(found: Mapping[str, bytes | None], name: str) -> str:

@@ -22,11 +22,14 @@ HEADER_TIMESTAMP = "source.timestamp"
 HEADER_TOPIC_ID = "source.topic_id"
 #: What decided: the version of rules, schema and settings, as `rules/version` makes it.
 HEADER_RULES = "rules.version"
+#: What was decided: APPROVE, FLAG or REJECT.
+HEADER_DECISION = "decision"
+APPROVE, FLAG, REJECT = "approve", "flag", "reject"
 #: Header of rejected records: why, one of the REASON_* values, the last three followed by ": " and names of fields.
 #: A record that is too large is written without key and value; where it lies is in the headers.
 HEADER_REASON = "reject.reason"
-#: Header of flagged records: names of features whose window holds as many payments as the state keeps of a key, so that
-#: earlier ones may be missing; parted by commas. There is none where no window does.
+#: Header of flagged and approved records: names of features whose window holds as many payments as the state keeps of
+#: a key, so that earlier ones may be missing; parted by commas. There is none where no window does.
 HEADER_TRUNCATED = "features.truncated"
 
 #: Header of decisions where the rules have a model: its version.
@@ -87,7 +90,7 @@ FORMS = {
 DECIMAL_TEXT = r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?"
 DECIMAL_NUMBER = rf"{DECIMAL_TEXT}(?:E[+-]?[0-9]{{1,3}})?"
 
-#: Field of a flagged record's JSON that names the matched rules, in the order of the rules file.
+#: Field of a flagged or approved record's JSON that names the matched rules, in the order of the rules file.
 RULES_FIELD = "rules"
 #: Column of the model's score, and the digits after its point: further ones depend on the order of an addition, and so
 #: on the processor.

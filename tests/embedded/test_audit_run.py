@@ -96,13 +96,13 @@ def test_all_that_is_wrong_is_found_with_its_place_and_reason(outputs: Outputs) 
     outputs.flag([common])
     unexpected += _at(common, "flagged by large-amount, but it matches no rule")
     outputs.reject([valid], "wrong-type: amount")
-    unexpected += _at(valid, "rejected (wrong-type: amount), but it is valid")
+    unexpected += _at(valid, "rejected as wrong-type: amount, but it is valid")
     for is_rejected in (False, True):
         (foreign,) = outputs.foreign(rejected=is_rejected)
         unexpected += _at(foreign, f"record of {foreign.topic} without readable source headers")
     instead, late, never, bad = outputs.pay(*large(3), BAD)
     outputs.reject([instead], "wrong-type: amount")
-    unexpected += _at(instead, "rejected (wrong-type: amount), but it is valid")
+    unexpected += _at(instead, "rejected as wrong-type: amount, but it is valid")
     # As a former topic of the same name leaves it: the offset, the key and the content are right.
     outputs.flag([late], timestamp_ms=late.timestamp_ms - 1)
     told = f"decided with source.timestamp {late.timestamp_ms - 1}, but the record's is {late.timestamp_ms}"

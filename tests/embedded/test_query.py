@@ -93,7 +93,20 @@ def test_a_flagged_record_is_the_payment_with_key_topic_and_headers(spark: Any, 
         "source.offset": "0",
         "source.timestamp": "1700000000123",
         "rules.version": ruling_of(rules, schema, settings).version,
+        "decision": "flag",
     }
+
+
+def test_each_record_gets_a_decision_where_all_are_asked_for(spark: Any, settings: Settings) -> None:
+    all_of_them = settings.model_copy(update={"emit": "all"})
+    rows = _decide(spark, [_payment(), _payment(amount=5000), b"bad"], all_of_them)
+    told = [(row["topic"], _headers(row)["decision"], _headers(row).get("reject.reason")) for row in rows]
+    assert told == [
+        ("payments.approved", "approve", None),
+        ("payments.flagged", "flag", None),
+        ("payments.rejected", "reject", "malformed-json"),
+    ]
+    assert json.loads(bytes(rows[0]["value"])) == {**GOOD, "rules": []}
 
 
 def test_every_written_record_tells_the_topic_s_id(spark: Any, settings: Settings) -> None:

@@ -20,12 +20,15 @@ from fraud_filter.audit.result import FeatureCounts, Finding
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.oracle import Decision, Place
 from fraud_filter.records import Source
-from fraud_filter.schema import REASON_LATE, REASON_UNDECIDABLE, PaymentSchema
+from fraud_filter.schema import APPROVE, FLAG, REASON_LATE, REASON_UNDECIDABLE, PaymentSchema
 
 #: What should become of a payment, or did. UNTOLD: it is valid, and no one can tell whether it is to be flagged.
-#: UNJUDGED: the oracle failed.
-PASSED, FLAGGED, REJECTED, UNTOLD, UNJUDGED = range(5)
+#: UNJUDGED: the oracle failed. PASSED: no rule matches it, and that is not written; APPROVED: it is.
+PASSED, FLAGGED, REJECTED, UNTOLD, UNJUDGED, APPROVED = range(6)
+#: Decisions that are written, and those of them about valid payments.
+_WRITTEN, _VALID = f"({FLAGGED}, {REJECTED}, {APPROVED})", f"({FLAGGED}, {APPROVED})"
 
+_VERBS = {FLAGGED: "flagged", REJECTED: "rejected", APPROVED: "approved"}
 _FINDINGS = ("lost", "duplicated", "unexpected", "unjudged")
 #: Offsets of a partition, and partitions, that are compared at a time: so DuckDB's joins stay within its memory.
 _SLICE, PARTITIONS = 2**16, 8
@@ -49,30 +52,30 @@ _JUDGE = f"""CREATE OR REPLACE TABLE judged AS SELECT
         WHEN seen.kind IS NULL THEN 'missing'
         WHEN due.kind IS NULL THEN 'uncalled for'
         WHEN seen.kind = {REJECTED} AND seen.told IN ('{REASON_LATE}', '{REASON_UNDECIDABLE}') THEN 'for whatever'
-        WHEN due.kind = {UNJUDGED} OR (due.kind = {UNTOLD} AND seen.kind = {FLAGGED}) THEN 'unknown'
+        WHEN due.kind = {UNJUDGED} OR (due.kind = {UNTOLD} AND seen.kind IN {_VALID}) THEN 'unknown'
         WHEN seen.kind <> due.kind THEN 'uncalled for'
         WHEN seen.at_ms <> due.at_ms THEN 'another time'
-        WHEN seen.content <> due.content OR (seen.kind = {FLAGGED} AND seen.told <> due.told) THEN 'different'
+        WHEN seen.content <> due.content OR (seen.kind IN {_VALID} AND seen.told <> due.told) THEN 'different'
         ELSE 'right'
     END AS verdict
     FROM (FROM seen WHERE slice = $slice) AS seen FULL OUTER JOIN (FROM due WHERE slice = $slice) AS due
     USING (part, place, version)
-    WHERE seen.kind IS NOT NULL OR due.kind IN ({FLAGGED}, {REJECTED})"""  # noqa: S608
+    WHERE seen.kind IS NOT NULL OR due.kind IN {_WRITTEN}"""  # noqa: S608
 #: The findings that follow: wrong decisions, those that no right one of any rules stands in for, and copies.
 _FOUND = f"""
     SELECT 'unexpected' AS finding, * FROM judged WHERE verdict IN ('uncalled for', 'another time', 'different')
     UNION ALL BY NAME
     SELECT DISTINCT 'lost' AS finding, part, place, due_kind AS kind, due_told AS told FROM judged ANTI JOIN (
-        SELECT part, place, unnest(if(verdict = 'for whatever', [{FLAGGED}, {REJECTED}], [kind])) AS due_kind
         FROM judged WHERE verdict IN ('for whatever', 'different', 'right')
-    ) AS made USING (part, place, due_kind)
-    WHERE is_due AND due_kind IN ({FLAGGED}, {REJECTED}) AND verdict IN ('missing', 'uncalled for', 'another time')
+    ) AS made USING (part, place)
+    WHERE is_due AND due_kind IN {_WRITTEN} AND verdict IN ('missing', 'uncalled for', 'another time')
     UNION ALL BY NAME
     SELECT 'duplicated' AS finding, part, place, kind FROM judged WHERE verdict IN ('different', 'right')
-    QUALIFY row_number() OVER (PARTITION BY part, place, kind) > 1
+    QUALIFY row_number() OVER (PARTITION BY part, place ORDER BY kind) > 1
     ORDER BY finding, part, place, kind"""  # noqa: S608
 _COUNTS = f"""SELECT count(*) FILTER (kind = {FLAGGED}) AS written,
-    count(*) FILTER (kind = {FLAGGED} AND verdict IN ('different', 'right') AND content IS DISTINCT FROM ''::BLOB)
+    count(*) FILTER (kind = {APPROVED}) AS approved,
+    count(*) FILTER (kind IN {_VALID} AND verdict IN ('different', 'right') AND content IS DISTINCT FROM ''::BLOB)
         AS compared,
     count(DISTINCT (part, place)) FILTER (kind = {REJECTED} AND verdict <> 'another time') AS rejected
     FROM judged"""  # noqa: S608
@@ -144,22 +147,26 @@ class Books:
         number = source.partition
         return number in self._end and self._start[number] <= source.offset < self._end[number]
 
-    def see_flagged(
+    def see_valid(
         self, source: Source, key: bytes | None, fields: Sequence[Any] | None, rules: tuple[str, ...], version: int = 0
     ) -> None:
-        """Notes a flagged record, judged by the rules of number `version`; `fields` is None when it can't be read."""
+        """Notes a flagged or approved record, judged by the rules of number `version`.
+
+        `fields` is None when it can't be read.
+        """
         content = b"" if fields is None else _hashes((key, *fields))
-        self._see(source, version, FLAGGED, _written(rules), content)
+        self._see(source, version, APPROVED if source.decision == APPROVE else FLAGGED, _written(rules), content)
 
     def see_rejected(self, source: Source, key: bytes | None, value: bytes | None, version: int = 0) -> None:
         """Notes a rejected record. A reason other than the oracle's is no fault: texts may differ."""
         self._see(source, version, REJECTED, source.reason, _hashes((key, value)))
 
-    def see_outdated(self, source: Source, *, is_rejected: bool) -> None:
+    def see_outdated(self, source: Source) -> None:
         """Notes a decision by rules that were replaced before the payment came; it stands in for no other decision."""
-        self._counts["written"] += not is_rejected
-        verb = "rejected" if is_rejected else "flagged"
-        reason = f"{verb} by the rules of version {source.version}, which were replaced before it came"
+        kind = {FLAG: FLAGGED, APPROVE: APPROVED}.get(source.decision, REJECTED)
+        self._counts["written"] += kind == FLAGGED
+        self._counts["approved"] += kind == APPROVED
+        reason = f"{_VERBS[kind]} by the rules of version {source.version}, which were replaced before it came"
         self.find("unexpected", source.partition, source.offset, reason)
 
     def begin_at(self, start: Mapping[int, int]) -> None:
@@ -180,12 +187,14 @@ class Books:
         *,
         is_due: bool = True,
         can_tell: bool = True,
+        approves: bool = False,
     ) -> None:
         """Notes what should become of a payment by the rules of number `version`.
 
         Args:
             is_due: these rules had to decide it; others were right to do so, too.
             can_tell: it is known whether a valid payment is to be flagged.
+            approves: one that no rule matches is to be written, too.
         """
         kind, told, content = PASSED, None, None
         if decision.failure:
@@ -196,8 +205,9 @@ class Books:
             kind, told, content = REJECTED, decision.reason, _hashes((key, value))
         elif not can_tell:
             kind = UNTOLD
-        elif decision.rules:
-            kind, told, content = FLAGGED, _written(decision.rules), _hashes((key, *decision.fields))
+        elif decision.rules or approves:
+            kind = FLAGGED if decision.rules else APPROVED
+            told, content = _written(decision.rules), _hashes((key, *decision.fields))
         self._counts[kind] += is_due
         if is_due and decision.truncated:
             self._counts["truncated"] += 1
@@ -219,7 +229,7 @@ class Books:
             self._database.execute(_JUDGE, {"slice": number})
             for one in self._ask(_FOUND):
                 names = self._differences(one)
-                self._counts["differing"] += one["kind"] == FLAGGED and not self._results.isdisjoint(names)
+                self._counts["differing"] += one["kind"] != REJECTED and not self._results.isdisjoint(names)
                 is_new = one["place"] > self._last.get(one["part"], -1)
                 self._counts["undecided"] += one["finding"] == "lost" and is_new
                 self.find(one["finding"], one["part"], one["place"], _reason(one, names))
@@ -229,8 +239,9 @@ class Books:
         counts = self._counts
         features = FeatureCounts(counts["compared"], counts["differing"], counts[UNTOLD], counts["truncated"])
         return {
-            **{name: counts[name] for name in (*_FINDINGS, "written", "rejected", "undecided")},
+            **{name: counts[name] for name in (*_FINDINGS, "written", "approved", "rejected", "undecided")},
             "expected": counts[FLAGGED],
+            "approved_expected": counts[APPROVED],
             "rejected_expected": counts[REJECTED],
             "reject_reasons": dict(sorted(self._reasons.items())),
             "features": features if self._results else None,
@@ -260,24 +271,41 @@ class Books:
 
 def _reason(one: Mapping[str, Any], names: Sequence[str]) -> str:
     """What is wrong with a decision; `names` are the parts of its content that differ."""
-    is_flagged = one["kind"] == FLAGGED
-    verb, told = ("flagged", _rules(one["told"])) if is_flagged else ("rejected", one["told"])
+    kind, told = one["kind"], one["told"]
+    verb, is_valid = _VERBS[kind], kind in (FLAGGED, APPROVED)
     if one["finding"] == "duplicated":
         return f"{verb} again"
     if one["finding"] == "lost":
-        return f"should be {verb} {'by' if is_flagged else 'as'} {told}"
+        return f"should be {verb}{_cause(kind, told)}"
     if one["verdict"] == "uncalled for":
-        wrong = {None: "no record has this offset", PASSED: "it matches no rule", REJECTED: "it is not valid"}
-        is_valid = not is_flagged and one["due_kind"] is not None
-        named = f"flagged by {told}" if is_flagged else f"rejected ({told})"
-        return f"{named}, but {'it is valid' if is_valid else wrong[one['due_kind']]}"
+        return f"{verb}{_cause(kind, told)}, but {_uncalled_for(kind, one['due_kind'], one['due_told'])}"
     if one["verdict"] == "another time":
         return f"decided with source.timestamp {one['at_ms']}, but the record's is {one['due_ms']}"
     if one["content"] == b"":
-        return "flagged with a value that is not a record with rules"
-    if is_flagged and one["told"] != one["due_told"]:
-        return f"flagged by {told} instead of {_rules(one['due_told'])}"
+        return f"{verb} with a value that is not a record with rules"
+    if is_valid and told != one["due_told"]:
+        return f"{verb} by {_rules(told)} instead of {_rules(one['due_told'])}"
     return f"written with another {', '.join(names)} than the record's"
+
+
+def _cause(kind: int, told: str | None) -> str:
+    """Goes on after the verb: the rules that flag, or the reason to reject."""
+    if kind == FLAGGED:
+        return f" by {_rules(told)}"
+    return f" as {told}" if kind == REJECTED else ""
+
+
+def _uncalled_for(kind: int, due_kind: int | None, due_told: str | None) -> str:
+    """Why there should be no decision of this kind."""
+    if due_kind is None:
+        return "no record has this offset"
+    if kind == REJECTED:
+        return "it is valid"
+    if due_kind == REJECTED:
+        return "it is not valid"
+    if due_kind == FLAGGED:
+        return f"it matches {_rules(due_told)}"
+    return "it matches no rule" if kind == FLAGGED else "what no rule matches is not written"
 
 
 @lru_cache(1000)

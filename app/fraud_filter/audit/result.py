@@ -20,17 +20,19 @@ _ROWS = {
     "payments": "records read",
     "expected": "records that should be flagged",
     "written": "flagged records written",
+    "approved_expected": "records that should be approved",
+    "approved": "approved records written",
     "rejected_expected": "records that should be rejected",
     "rejected": "records rejected",
     "former": "records about a former topic of this name, left out",
     "removed": "records removed from the topic before they were decided",
-    "lost": "records lost (neither flagged nor rejected, as they should be)",
+    "lost": "records lost (without the decision that should be written)",
     "duplicated": "records that repeat another",
     "unexpected": "records that should not be there",
     "unjudged": "records that can't be judged: their decisions are not checked",
 }
 _FEATURE_ROWS = {
-    "decisions": "flagged records whose features (and score) were compared",
+    "decisions": "flagged and approved records whose features (and score) were compared",
     "differing": "of these, with others than they should have",
     "untold": "records whose features no one can tell, neither lost nor unexpected",
     "truncated": "records with a window that may be cut short",
@@ -57,7 +59,7 @@ class Gap(NamedTuple):
 
 
 class FeatureCounts(NamedTuple):
-    """`decisions` are flagged records whose features were compared, `differing` those with others than are right.
+    """`decisions` are flagged and approved records whose features were compared, `differing` of them have wrong ones.
 
     `untold` payments have features that no one can tell: their key came on several partitions, or a window reaches back
     to before what is retained. They are neither lost nor unexpected. `truncated` payments have a window that holds as
@@ -117,14 +119,15 @@ class AuditResult:
     """What an audit found. All are counts of payments unless they say records.
 
     `payments` were read; `expected` of them should be flagged and `rejected_expected` rejected. `written` flagged
-    records belong to them, copies too; `rejected` payments have a rejected record. `lost` should have been flagged or
-    rejected and were not; `undecided` of these come after the last decision of their partition, so that a filter that
-    lags may still have them to decide. `duplicated` counts extra copies (records). `unexpected` counts records that
-    should not be there: flagged or rejected without cause, with other rules, key, fields or bytes than the payment's,
-    or source.timestamp than the payment's, or without readable source headers. `unjudged` payments made the oracle
-    fail: nothing is known of what was written about them. `former` counts records about payments of a former topic of
-    the same name, which are left out. `reject_reasons` counts the rightly rejected payments by the reason of their
-    record. `gaps` are offsets that Kafka removed before they were decided, as far as a checkpoint tells of them;
+    records belong to them, copies too; `approved_expected` and `approved` are the same where decisions on all payments
+    are written. `rejected` payments have a rejected record. `lost` should have been flagged, approved or rejected and
+    were not; `undecided` of these come after the last decision of their partition, so that a filter that lags may still
+    have them to decide. `duplicated` counts extra copies (records). `unexpected` counts records that should not be
+    there: flagged, approved or rejected without cause, on another topic than its decision's, with other rules, key,
+    fields, bytes or source.timestamp than the payment's, or without readable source headers. `unjudged` payments made
+    the oracle fail: nothing is known of what was written about them. `former` counts records about payments of a former
+    topic of the same name, which are left out. `reject_reasons` counts the rightly rejected payments by the reason of
+    their record. `gaps` are offsets that Kafka removed before they were decided, as far as a checkpoint tells of them;
     `missing` are those that were asked for and are no longer retained, decided or not. `features` is None where the
     rules have none, `detection` where nobody asked what rules find of labelled fraud. `versions` counts the written
     records by the version of the rules in their header, "" where there is none; `unknown` of them have one that is
@@ -153,6 +156,8 @@ class AuditResult:
     versions: dict[str, int] = field(default_factory=dict)
     unknown: int = 0
     unjudged: int = 0
+    approved: int = 0
+    approved_expected: int = 0
 
     @property
     def complete(self) -> bool:
@@ -207,7 +212,10 @@ def _table(result: AuditResult, title: str) -> Table:
     table = Table(title=title)
     table.add_column("what")
     table.add_column("count", justify="right")
-    labelled = [(name, label, getattr(result, name)) for name, label in _ROWS.items()]
+    counts = {name: getattr(result, name) for name in _ROWS}
+    if not (result.approved or result.approved_expected):
+        del counts["approved"], counts["approved_expected"]
+    labelled = [(name, _ROWS[name], count) for name, count in counts.items()]
     if result.features:
         labelled += [(name, label, getattr(result.features, name)) for name, label in _FEATURE_ROWS.items()]
     for name, label, count in labelled:

@@ -17,7 +17,7 @@ from fraud_filter.audit.books import Books, bounded_database, in_groups
 from fraud_filter.audit.gaps import Recorded, find_gaps, find_missing
 from fraud_filter.audit.result import AuditResult, Detection
 from fraud_filter.audit.rulings import Rulings
-from fraud_filter.config import Settings
+from fraud_filter.config import Settings, output_topics
 from fraud_filter.errors import UsageError
 from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.kafka.consumer import (
@@ -34,7 +34,7 @@ from fraud_filter.records import read_source
 from fraud_filter.rules.features import reach_ms
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.rules.version import ruling_of
-from fraud_filter.schema import REASON_RECORD_TIME, REASON_TOO_LARGE, input_schema
+from fraud_filter.schema import APPROVE, FLAG, REASON_RECORD_TIME, REASON_TOO_LARGE, REJECT, input_schema
 
 #: By partition.
 Offsets: TypeAlias = Mapping[int, int]
@@ -78,7 +78,7 @@ def audit(
     rulings = Rulings(ruling_of(rules, schema, settings), recorded, partial(reread_model, settings=settings))
     topic_id = find_input(open_admin(settings), settings).id
     with open_consumer(settings) as consumer:
-        topics = find_partitions(consumer, settings, ("input_topic", "flagged_topic", "rejected_topic"))
+        topics = find_partitions(consumer, settings, ("input_topic", *output_topics(settings)))
         bounds = find_bounds(consumer, settings, settings.input_topic, topics.pop(settings.input_topic))
         first, last = _range(settings, bounds, start or {}, end or {})
         low = {number: low for number, (low, _) in bounds.items()}
@@ -198,10 +198,15 @@ class _Reader:
 
     def __init__(self, settings: Settings, rulings: Rulings, books: Books) -> None:
         self._settings, self._rulings, self._books = settings, rulings, books
+        self._topics = {
+            APPROVE: settings.approved_topic,
+            FLAG: settings.flagged_topic,
+            REJECT: settings.rejected_topic,
+        }
 
     def read_output(self, topic: str, topic_id: str, bounds: Mapping[int, tuple[int, int]]) -> int:
         """Reads a topic of decisions; returns how many are about payments of a former topic of the input's name."""
-        former, is_rejected = 0, topic == self._settings.rejected_topic
+        former = 0
         low, high = ({number: limits[at] for number, limits in bounds.items()} for at in (0, 1))
         for start, end in self._groups(topic, low, high):
             for message in chain.from_iterable(read_records(self._settings, topic, start, end)):
@@ -216,12 +221,17 @@ class _Reader:
                 elif not self._books.covers(source):
                     continue
                 elif (number := self._rulings.see(source)) is None:
-                    self._books.see_outdated(source, is_rejected=is_rejected)
-                elif is_rejected:
+                    self._books.see_outdated(source)
+                elif self._topics[source.decision] != topic:
+                    reason = (
+                        f"a decision to {source.decision} on the topic {topic}, not {self._topics[source.decision]}"
+                    )
+                    self._books.find("unexpected", source.partition, source.offset, reason)
+                elif source.decision == REJECT:
                     self._books.see_rejected(source, message.key(), message.value(), number)
                 else:
                     fields, rules = read_flagged(self._rulings.oracle(number), message.value())
-                    self._books.see_flagged(source, message.key(), fields, rules, number)
+                    self._books.see_valid(source, message.key(), fields, rules, number)
         return former
 
     def read_payments(
@@ -258,14 +268,17 @@ class _Reader:
         can_tell = not is_valid or history.can_tell(place.partition, place.timestamp_ms, due)
         for at, (number, own) in enumerate(decisions.items()):
             key, value = (None, None) if own.reason in _UNREAD else (message.key(), message.value())
-            self._books.expect(place, key, value, failed or own, number, is_due=at == 0, can_tell=can_tell)
+            self._books.expect(
+                place, key, value, failed or own, number,
+                is_due=at == 0, can_tell=can_tell, approves=self._rulings.all[number].approves,
+            )  # fmt: skip
         if detection and is_valid and can_tell:
             detection.see(message.headers(), due.rules)
         return True
 
 
 def read_flagged(oracle: Oracle, value: bytes | None) -> tuple[tuple[Any, ...] | None, tuple[str, ...]]:
-    """Fields and rules of a flagged record's value; None for fields that can't be read."""
+    """Fields and rules of a flagged or approved record's value; None for fields that can't be read."""
     try:
         reading, rules = oracle.flagged_reader.read_flagged(value or b"")
     except Exception:  # whatever it is: the record is not what the filter writes

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from fraud_filter.cli.options import settings_options
-from fraud_filter.config import OUTPUT_SETTINGS, Settings
+from fraud_filter.config import OUTPUT_SETTINGS, Settings, output_topics
 
 if TYPE_CHECKING:
     from fraud_filter.tail import Record
 
-_TOPICS = ("flagged", "rejected", "input")
+_TOPICS = ("flagged", "approved", "rejected", "input")
 
 
 @click.command()
@@ -23,9 +23,7 @@ _TOPICS = ("flagged", "rejected", "input")
     "topics",
     type=click.Choice(_TOPICS),
     multiple=True,
-    default=("flagged", "rejected"),
-    show_default=True,
-    help="which records to print; may be repeated",
+    help="which topic to print; may be repeated  [default: those of all decisions]",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="print at most this many records  [default: 10, or all]")
 @click.option("--from-beginning", is_flag=True, help="start with the first retained record")
@@ -51,7 +49,7 @@ def command(
     from fraud_filter.tail import follow as follow_topics
     from fraud_filter.tail import json_line, lines, read_all, read_last
 
-    names = [f"{topic}_topic" for topic in dict.fromkeys(topics)]
+    names = [f"{topic}_topic" for topic in dict.fromkeys(topics)] or output_topics(settings)
     show = json_line if as_json else lines
     if not follow:
         found: Iterator[Record] = (

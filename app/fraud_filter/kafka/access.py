@@ -29,7 +29,7 @@ from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.home import HOME
 from fraud_filter.kafka.client import librdkafka_config, read_password
 from fraud_filter.kafka.refusals import describe_error, is_unanswered, no_broker
-from fraud_filter.kafka.topics import own_name, read_file
+from fraud_filter.kafka.topics import is_used, own_name, read_file
 
 ACCESS_FILE = HOME / "kafka/access.yml"
 
@@ -38,6 +38,9 @@ PRINCIPAL = "User:"
 
 _ANY_HOST = "*"
 
+#: What a user may do with a topic.
+Operation = Literal["READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"]
+
 
 class User(BaseModel):
     """A user and what it may do with each topic, and with consumer groups whose names begin so."""
@@ -45,7 +48,7 @@ class User(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
-    topics: dict[str, list[Literal["READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"]]] = Field(default_factory=dict)
+    topics: dict[str, list[Operation]] = Field(default_factory=dict)
     group_prefixes: dict[str, list[Literal["READ", "DESCRIBE"]]] = Field(default_factory=dict)
 
     @property
@@ -79,7 +82,9 @@ class _AccessFile(BaseModel):
 
 
 def load_users(settings: Settings, access_file: Path = ACCESS_FILE) -> list[User]:
-    """Reads the file; the three topics that the settings know get the settings' names.
+    """Reads the file; the topics that the settings know get the settings' names.
+
+    A topic that serves several kinds of decisions has the rights of all of them.
 
     Raises:
         UsageError: the file can't be read or does not describe users, or names one twice.
@@ -88,10 +93,16 @@ def load_users(settings: Settings, access_file: Path = ACCESS_FILE) -> list[User
     for user in users:
         if sum(other.name == user.name for other in users) > 1:
             raise UsageError(f"access file {access_file}: user {user.name!r} is there twice: keep one of them")
-    return [
-        user.model_copy(update={"topics": {own_name(name, settings): allowed for name, allowed in user.topics.items()}})
-        for user in users
-    ]
+    return [user.model_copy(update={"topics": _own_topics(user, settings)}) for user in users]
+
+
+def _own_topics(user: User, settings: Settings) -> dict[str, list[Operation]]:
+    topics: dict[str, list[Operation]] = {}
+    for name, allowed in user.topics.items():
+        if is_used(name, settings):
+            known = topics.setdefault(own_name(name, settings), [])
+            known += [operation for operation in allowed if operation not in known]
+    return topics
 
 
 #: How the declared users log in.

@@ -40,14 +40,24 @@ def read_file(file: Path, what: str, content: type[Content]) -> Content:
         raise UsageError(f"{what} {file}, {place}: {detail['input']!r} is not accepted: {detail['msg']}") from None
 
 
+#: Topics of the files, and the settings for their names.
+_SETTINGS = {
+    "payments": "input_topic",
+    "payments.flagged": "flagged_topic",
+    "payments.approved": "approved_topic",
+    "payments.rejected": "rejected_topic",
+}
+
+
 def own_name(topic: str, settings: Settings) -> str:
-    """What a topic of the files is called here: three of them have settings for their names."""
-    names = {
-        "payments": settings.input_topic,
-        "payments.flagged": settings.flagged_topic,
-        "payments.rejected": settings.rejected_topic,
-    }
-    return names.get(topic, topic)
+    """What a topic of the files is called here: four of them have settings for their names."""
+    setting = _SETTINGS.get(topic)
+    return getattr(settings, setting) if setting else topic
+
+
+def is_used(topic: str, settings: Settings) -> bool:
+    """Whether a topic of the files is one of this filter's: that of approved records is where all are written."""
+    return _SETTINGS.get(topic) != "approved_topic" or settings.emit == "all"
 
 
 #: The one setting whose other value makes every latency figure wrong, so that a difference is an error.
@@ -81,32 +91,30 @@ class _TopicsFile(BaseModel):
 
 
 def load_topics(settings: Settings, partitions: int | None = None) -> list[TopicSpec]:
-    """Reads the topics file; the three names that the settings know are replaced by the settings' names.
+    """Reads the topics file; the names that the settings know are replaced by the settings' names.
+
+    Where settings name one topic for several kinds of decisions it is made as the first of these.
 
     Args:
-        settings: name the file, and the input, flagged and rejected topic.
-        partitions: replaces the number of partitions of the input and of the flagged topic.
+        settings: name the file, and the topics of input and decisions.
+        partitions: replaces the number of partitions of the input and of the topics of valid payments.
 
     Raises:
-        UsageError: the file can't be read or does not describe topics, or two topics get one name.
+        UsageError: the file can't be read or does not describe topics, or has a name twice.
     """
     content = read_file(settings.topics_file, "topics file", _TopicsFile)
-    scaled = ("payments", "payments.flagged") if partitions is not None else ()
-    specs = [
-        topic.model_copy(
-            update={"name": own_name(topic.name, settings)}
-            | ({"partitions": partitions} if topic.name in scaled else {})
-        )
-        for topic in content.topics
-    ]
-    chosen = [spec.name for spec in specs]
-    for name in chosen:
-        if chosen.count(name) > 1:
-            raise UsageError(
-                f"topic {name!r} is named twice: input_topic, flagged_topic, rejected_topic and the names in "
-                f"{settings.topics_file} must all differ"
-            )
-    return specs
+    declared = [topic.name for topic in content.topics]
+    for name in declared:
+        if declared.count(name) > 1:
+            raise UsageError(f"topics file {settings.topics_file}: topic {name!r} is there twice: keep one of them")
+    scaled = ("payments", "payments.flagged", "payments.approved") if partitions is not None else ()
+    specs: dict[str, TopicSpec] = {}
+    for topic in content.topics:
+        name = own_name(topic.name, settings)
+        if is_used(topic.name, settings):
+            changed = {"name": name} | ({"partitions": partitions} if topic.name in scaled else {})
+            specs.setdefault(name, topic.model_copy(update=changed))
+    return list(specs.values())
 
 
 def create_topics(settings: Settings, *, partitions: int | None = None) -> list[str]:
@@ -116,7 +124,7 @@ def create_topics(settings: Settings, *, partitions: int | None = None) -> list[
 
     Args:
         settings: which brokers, the file, and the topics' names.
-        partitions: number of partitions of the input and of the flagged topic, instead of the file's.
+        partitions: number of partitions of the input and of the topics of valid payments, instead of the file's.
 
     Raises:
         UsageError: no broker answers within `kafka_timeout_s` seconds, the file is wrong, the broker refuses

@@ -298,6 +298,12 @@ SLOW = _PROBE.of(
 FLAGGED = _PROBE.of(
     Counter, "fraud_filter_flagged_records_total", "records", "Flagged records read, repeated ones too."
 )
+APPROVED = _PROBE.of(
+    Counter,
+    "fraud_filter_approved_records_total",
+    "records",
+    "Approved records read, repeated ones too; there are none with emit=flagged.",
+)
 RULE_MATCHES = _PROBE.of(
     Counter,
     "fraud_filter_rule_matches_total",
@@ -319,8 +325,8 @@ SCORE = _PROBE.of(
     Histogram,
     "fraud_filter_score",
     "probability",
-    "Scores of the flagged records read, repeated ones too, with the version of the model. Nothing is written "
-    "about records that no rule matches, and their scores are not known.",
+    "Scores of the flagged records read, repeated ones too, with the version of the model. Scores of "
+    "records that no rule matches are not counted.",
     "version",
     buckets=SCORE_BUCKETS,
 )

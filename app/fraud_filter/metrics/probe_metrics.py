@@ -10,6 +10,7 @@ from prometheus_client.core import Metric
 
 from fraud_filter import schema as layout
 from fraud_filter.metrics.catalogue import (
+    APPROVED,
     DUPLICATE,
     FLAGGED,
     INTERVAL_LATENCY,
@@ -54,7 +55,8 @@ class ProbeMetrics(Metrics):
         super().__init__(registry, "probe", (mode, query))
         self._objective_ms = objective_ms
         self.of(OBJECTIVE).set(objective_ms / 1000)
-        from_the_start: tuple[Entry[Any], ...] = (LATENCY, SLOW, FLAGGED, DUPLICATE, UNREADABLE, NEGATIVE_LATENCY)
+        counters = (SLOW, FLAGGED, APPROVED, DUPLICATE, UNREADABLE, NEGATIVE_LATENCY)
+        from_the_start: tuple[Entry[Any], ...] = (LATENCY, *counters)
         for entry in from_the_start:
             self.of(entry)
         for reason in REJECT_REASONS:

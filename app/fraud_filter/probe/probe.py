@@ -14,12 +14,13 @@ from typing import Any, Self
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, TopicPartition
 
-from fraud_filter.config import Settings
+from fraud_filter.config import Settings, output_topics
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.admin import require_append_time, wrong_timestamps
 from fraud_filter.kafka.consumer import find_bounds, find_partitions, has_passed, open_consumer
 from fraud_filter.kafka.refusals import NoBrokerError, describe_error
 from fraud_filter.metrics.catalogue import (
+    APPROVED,
     DUPLICATE,
     FLAGGED,
     LAST_OUTPUT,
@@ -33,7 +34,7 @@ from fraud_filter.metrics.server import MetricsServer, Registry
 from fraud_filter.modes import MODES
 from fraud_filter.probe.tally import ProbeSnapshot, SeenOffsets, Tally
 from fraud_filter.records import Source, read_source
-from fraud_filter.schema import RULES_FIELD
+from fraud_filter.schema import APPROVE, FLAG, REJECT, RULES_FIELD
 from fraud_filter.schema import SCORE as SCORE_FIELD
 from fraud_filter.stop_signals import stop_event
 from fraud_filter.text.logs import get_logger
@@ -103,14 +104,13 @@ def _report(
 def _line(event: str, settings: Settings, figures: ProbeSnapshot, interval_s: float | None = None) -> str:
     parts = {"event": event, "mode": settings.mode, "query": settings.query_name}
     if interval_s is not None:
-        parts["records_per_second"] = f"{(figures.flagged + figures.rejected) / interval_s:.1f}"
-    counts = ("flagged", "rejected", "duplicates", "unreadable", "negative")
-    latencies = ("p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms")
+        parts["records_per_second"] = f"{figures.decisions / interval_s:.1f}"
+    approved = ["approved"] if settings.emit == "all" else []
+    counts = ("flagged", *approved, "rejected", "duplicates", "unreadable", "negative")
+    latencies = ("p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms", "within_objective")
     parts |= {name: str(getattr(figures, name)) for name in (*counts, *latencies) if getattr(figures, name) is not None}
     return " ".join(f"{name}={value}" for name, value in parts.items())
 
-
-_OUTPUTS = ("flagged_topic", "rejected_topic")
 
 #: A fetch is answered as soon as there is a record; this is how long an idle one waits, and how often we look up.
 _POLL_MS = 100
@@ -124,7 +124,7 @@ _log = get_logger(__name__)
 
 
 class Probe:
-    """Reads the flagged and the rejected topic in a thread of its own; `with Probe(settings) as probe` starts it.
+    """Reads the topics of decisions in a thread of its own; `with Probe(settings) as probe` starts it.
 
     Figures may be asked for from any thread. When the reading thread died, asking raises what it died of
     (FraudFilterError).
@@ -134,14 +134,15 @@ class Probe:
         """`registry` receives the Prometheus metrics; `from_beginning` reads all retained records."""
         self._settings = settings
         self._from_beginning = from_beginning
+        objective_ms = settings.latency_objective_ms or MODES[settings.mode].objective_ms
         self._metrics = ProbeMetrics(
             registry or Registry(),
             mode=settings.mode,
             query=settings.query_name,
-            objective_ms=settings.latency_objective_ms or MODES[settings.mode].objective_ms,
+            objective_ms=objective_ms,
         )
         self._lock = threading.Lock()
-        self._window, self._lap = Tally(), Tally()
+        self._window, self._lap = Tally(objective_ms), Tally(objective_ms)
         self._seen: dict[tuple[str, int], SeenOffsets] = {}  # by source topic and partition
         self._last_seen: float | None = None
         self._stopping = threading.Event()
@@ -160,7 +161,7 @@ class Probe:
         """
         with open_consumer(self._settings) as consumer:
             inputs = ("input_topic",) if self._settings.source == "kafka" else ()
-            topics = find_partitions(consumer, self._settings, (*inputs, *_OUTPUTS))
+            topics = find_partitions(consumer, self._settings, (*inputs, *output_topics(self._settings)))
             require_append_time(self._settings, list(topics))
             topics.pop(self._settings.input_topic, None)
             for topic, partitions in topics.items():
@@ -288,8 +289,7 @@ class Probe:
             for tally in (self._window, self._lap):
                 tally.unreadable += 1
             return
-        is_flagged = message.topic() == self._settings.flagged_topic
-        if is_flagged:
+        if source.decision == FLAG:
             self._metrics.of(FLAGGED).inc()
             for feature in source.truncated:
                 self._metrics.bounded(TRUNCATED, feature).inc()
@@ -297,10 +297,12 @@ class Probe:
             self._metrics.count_matches(rules, source.version)
             if score is not None:
                 self._metrics.bounded(SCORE, source.model).observe(score)
+        elif source.decision == APPROVE:
+            self._metrics.of(APPROVED).inc()
         else:
             self._metrics.count_rejected(source.reason)
         is_repeated = self._offsets(source).add(source.offset, source.timestamp_ms)
-        self._record(is_flagged, is_repeated, appended_ms - source.timestamp_ms)
+        self._record(source.decision, is_repeated, appended_ms - source.timestamp_ms)
 
     def _offsets(self, source: Source) -> SeenOffsets:
         place = source.topic, source.partition
@@ -308,7 +310,7 @@ class Probe:
             self._seen[place] = SeenOffsets()
         return self._seen[place]
 
-    def _record(self, is_flagged: bool, is_repeated: bool, latency_ms: int) -> None:
+    def _record(self, decision: str, is_repeated: bool, latency_ms: int) -> None:
         """A repeated decision has no latency of its own: its payment was decided before."""
         if is_repeated:
             self._metrics.of(DUPLICATE).inc()
@@ -317,18 +319,19 @@ class Probe:
         else:
             self._metrics.observe_latency(latency_ms)
         for tally in (self._window, self._lap):
-            tally.flagged += is_flagged
-            tally.rejected += not is_flagged
+            tally.flagged += decision == FLAG
+            tally.approved += decision == APPROVE
+            tally.rejected += decision == REJECT
             tally.duplicates += is_repeated
             if not is_repeated and latency_ms < 0:
                 tally.negative += 1
             elif not is_repeated:
-                tally.latencies.record(latency_ms)
+                tally.record(latency_ms)
 
     def _add_partitions(self, consumer: Consumer) -> None:
         """Partitions added since the start are read from their beginning."""
         try:
-            topics = find_partitions(consumer, self._settings, _OUTPUTS)
+            topics = find_partitions(consumer, self._settings, output_topics(self._settings))
         except NoBrokerError as error:  # librdkafka goes on trying, and so do we
             _log.warning("probe_without_broker", reason=error)
             return

@@ -57,13 +57,15 @@ class LatencyHistogram:
 class ProbeSnapshot:
     """What was seen since the last reset. Latencies are in milliseconds and None while nothing was measured.
 
-    `flagged` and `rejected` count records, repeated ones too; `duplicates` are those of them whose payment had been
-    decided before; `unreadable` lack the source headers; `negative` bear an earlier time than their payment. `count`
-    latencies were measured: those of first decisions, flagged or rejected. `source_offsets` has the highest decided
-    offset of each input partition and `last_seen_age_s` the seconds since the last record, both since the start.
+    `flagged`, `approved` and `rejected` count records, repeated ones too; `duplicates` are those of them whose payment
+    had been decided before; `unreadable` lack the source headers; `negative` bear an earlier time than their payment.
+    `count` latencies were measured: those of first decisions. `within_objective` is the part of them, 0 to 1, that took
+    no longer than the objective. `source_offsets` has the highest decided offset of each input partition and
+    `last_seen_age_s` the seconds since the last record, both since the start.
     """
 
     flagged: int
+    approved: int
     rejected: int
     duplicates: int
     unreadable: int
@@ -75,8 +77,14 @@ class ProbeSnapshot:
     p99_ms: int | None
     p999_ms: int | None
     max_ms: int | None
+    within_objective: float | None
     last_seen_age_s: float | None
     source_offsets: dict[int, int]
+
+    @property
+    def decisions(self) -> int:
+        """All records, repeated ones too."""
+        return self.flagged + self.approved + self.rejected
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; what was not measured is left out."""
@@ -85,24 +93,33 @@ class ProbeSnapshot:
 
 @dataclass
 class Tally:
-    """Counts and latencies of one window of time."""
+    """Counts and latencies of one window of time; `slow` ones are longer than the objective."""
 
+    objective_ms: int
     flagged: int = 0
+    approved: int = 0
     rejected: int = 0
     duplicates: int = 0
     unreadable: int = 0
     negative: int = 0
+    slow: int = 0
     latencies: LatencyHistogram = field(default_factory=LatencyHistogram)
 
     def reset(self) -> None:
         """Begins a new window."""
-        self.flagged = self.rejected = self.duplicates = self.unreadable = self.negative = 0
+        self.flagged = self.approved = self.rejected = self.duplicates = self.unreadable = self.negative = self.slow = 0
         self.latencies.reset()
+
+    def record(self, latency_ms: int) -> None:
+        """Counts one latency of 0 ms or more."""
+        self.latencies.record(latency_ms)
+        self.slow += latency_ms > self.objective_ms
 
     def snapshot(self, last_seen_age_s: float | None, source_offsets: dict[int, int]) -> ProbeSnapshot:
         """The window so far."""
         return ProbeSnapshot(
             flagged=self.flagged,
+            approved=self.approved,
             rejected=self.rejected,
             duplicates=self.duplicates,
             unreadable=self.unreadable,
@@ -114,9 +131,14 @@ class Tally:
             p99_ms=self.latencies.percentile_ms(99),
             p999_ms=self.latencies.percentile_ms(99.9),
             max_ms=self.latencies.max_ms,
+            within_objective=self._within_objective(),
             last_seen_age_s=last_seen_age_s,
             source_offsets=source_offsets,
         )
+
+    def _within_objective(self) -> float | None:
+        count = self.latencies.count
+        return round((count - self.slow) / count, 6) if count else None
 
 
 class SeenOffsets:

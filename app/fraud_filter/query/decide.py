@@ -84,7 +84,7 @@ def decide(
     since: Mapping[int, int] | None = None,
     watermark_ms: int = 0,
 ) -> DataFrame:
-    """Routes each record: a flagged payment, a rejected record, or nothing.
+    """Routes each record: a flagged payment, a rejected record, an approved payment or nothing, as `emit` says.
 
     Args:
         records: columns `_key`, `_value` (binary), `_topic`, `_partition`, `_offset`, `_timestamp`, as `sources` gives
@@ -106,13 +106,22 @@ def decide(
         judged = judged.where(_lies_since(since))
     reason = F.coalesce("_unread", "_reason")
     is_rejected, rejected = F.col("_reason").isNotNull(), F.array(_header(layout.HEADER_REASON, reason))
-    flagged = _truncated_header() if rules.features else F.array()
+    truncated = _truncated_header() if rules.features else F.array()
     own = _own_headers(topic_id, ruling_of(rules, schema, settings).version, model)
-    return judged.where(is_rejected | F.col("_is_flagged")).select(
+    if settings.emit == "flagged":
+        judged = judged.where(is_rejected | F.col("_is_flagged"))
+
+    def by_decision(rejected: str, flagged: str, approved: str) -> Column:
+        """Of `judged`; the rules are not looked at again where what they approve is gone."""
+        valid = F.when(F.col("_is_flagged"), flagged).otherwise(approved) if settings.emit == "all" else F.lit(flagged)
+        return F.when(is_rejected, rejected).otherwise(valid)
+
+    decision = F.array(_header(layout.HEADER_DECISION, by_decision(layout.REJECT, layout.FLAG, layout.APPROVE)))
+    return judged.select(
         F.col("_key").alias("key"),
-        F.when(is_rejected, F.col("_value")).otherwise(_flagged_json(schema, rules).cast("binary")).alias("value"),
-        F.when(is_rejected, F.lit(settings.rejected_topic)).otherwise(F.lit(settings.flagged_topic)).alias("topic"),
-        F.concat(own, F.when(is_rejected, rejected).otherwise(flagged)).alias("headers"),
+        F.when(is_rejected, F.col("_value")).otherwise(_judged_json(schema, rules).cast("binary")).alias("value"),
+        by_decision(settings.rejected_topic, settings.flagged_topic, settings.approved_topic).alias("topic"),
+        F.concat(own, decision, F.when(is_rejected, rejected).otherwise(truncated)).alias("headers"),
     )
 
 
@@ -238,7 +247,7 @@ def _given_names(*names: Column) -> Column:
     return F.array_except(F.array(*names), F.array(F.lit(None).cast("string")))
 
 
-def _flagged_json(schema: PaymentSchema, rules: RuleSet) -> Column:
+def _judged_json(schema: PaymentSchema, rules: RuleSet) -> Column:
     fields = [F.col(f"`{field.name}`") for field in rules.columns(schema).fields]
     payment = F.struct(*fields, F.col("_rules").alias(layout.RULES_FIELD))
     return F.to_json(payment, _FORMATS)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaException
 
-from fraud_filter.config import Settings, named, refused
+from fraud_filter.config import Settings, named, output_topics, refused
 from fraud_filter.errors import UsageError
 from fraud_filter.kafka.admin import find_topics, open_admin, read_config
 from fraud_filter.kafka.refusals import describe_error, no_topic
@@ -251,7 +251,7 @@ def count_partitions(settings: Settings, *, first: bool = False) -> int:
     """
     wanted = ["input_topic"] if settings.source == "kafka" else []
     if settings.sink == "kafka":
-        wanted += ["flagged_topic", "rejected_topic"]
+        wanted += output_topics(settings)
     if not wanted:
         return 0
     names = {setting: getattr(settings, setting) for setting in wanted}

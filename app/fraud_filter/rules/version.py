@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fraud_filter.config import Settings
 from fraud_filter.rules.features import read_feature
@@ -24,13 +24,19 @@ _DIGITS = 12
 class Ruling:
     """Schema, rules with block lists, features and model, and the settings that make a difference; no descriptions.
 
-    `velocity_payments` is 0 where there are no features.
+    `velocity_payments` is 0 where there are no features; `emit` is the setting.
     """
 
     schema: PaymentSchema
     rules: RuleSet
     velocity_payments: int
     max_record_bytes: int
+    emit: Literal["flagged", "all"] = "flagged"
+
+    @property
+    def approves(self) -> bool:
+        """Whether payments that no rule matches are written, too."""
+        return self.emit == "all"
 
     @cached_property
     def version(self) -> str:
@@ -50,13 +56,14 @@ class Ruling:
             "velocity_payments": self.velocity_payments,
             "max_record_bytes": self.max_record_bytes,
             **model,
+            **({"emit": self.emit} if self.approves else {}),
         }
 
 
 def ruling_of(rules: RuleSet, schema: PaymentSchema, settings: Settings) -> Ruling:
     """What decides with these settings; `rules` are those that the mode runs."""
     payments = settings.velocity_payments if rules.features else 0
-    return Ruling(schema, rules, payments, settings.max_record_bytes)
+    return Ruling(schema, rules, payments, settings.max_record_bytes, settings.emit)
 
 
 def read_ruling(document: Any, told: str) -> Ruling:
@@ -74,6 +81,7 @@ def read_ruling(document: Any, told: str) -> Ruling:
         features = tuple(map(read_feature, document["features"]))
         limits = int(document["velocity_payments"]), int(document["max_record_bytes"])
         model, version, inputs = document.get("model") or (None, "", ())
+        emit: Literal["flagged", "all"] = "all" if document.get("emit") == "all" else "flagged"
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{told} is no set of rules that the filter has kept: {error!r}") from None
-    return Ruling(schema, RuleSet(Path(told), rules, features, model, tuple(inputs), version), *limits)
+    return Ruling(schema, RuleSet(Path(told), rules, features, model, tuple(inputs), version), *limits, emit)

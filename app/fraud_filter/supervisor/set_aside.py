@@ -277,6 +277,7 @@ def reject(settings: Settings, partition: int, offset: int, own: Mapping[str, st
         layout.HEADER_OFFSET: offset,
         layout.HEADER_TIMESTAMP: time_ms,
         **own,
+        layout.HEADER_DECISION: layout.REJECT,
         layout.HEADER_REASON: layout.REASON_UNDECIDABLE,
     }
     headers: Headers = [(name, str(text).encode()) for name, text in texts.items()]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from confluent_kafka import Consumer, TopicPartition
 
-from fraud_filter.config import Settings
+from fraud_filter.config import Settings, output_topics
 from fraud_filter.generator.sender import HEADER_GENERATED_AT
 from fraud_filter.kafka.consumer import find_bounds, find_partitions, has_passed, open_consumer, read_records
 from fraud_filter.records import read_source
@@ -45,7 +45,7 @@ class Payments:
 
 
 class Readback:
-    """All records of the three topics of a start, read once."""
+    """All records of the topics of a start, read once."""
 
     def __init__(self, settings: Settings) -> None:
         """Reads the topics.
@@ -82,7 +82,7 @@ def _inputs(settings: Settings) -> Iterator[tuple[int, int, int]]:
 
 
 def _decisions(settings: Settings) -> Iterator[tuple[int, int]]:
-    for name in ("flagged_topic", "rejected_topic"):
+    for name in output_topics(settings):
         for message in _all_records(settings, name):
             source = read_source(message.headers())
             if source is not None and source.topic == settings.input_topic:

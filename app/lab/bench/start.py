@@ -39,7 +39,7 @@ _STOP_MARGIN_S = 15
 _HURRY_S = 4
 #: The generator itself takes a second or two to start, and to see its last payment confirmed.
 _GENERATOR_S = 60
-#: Flagged payments and the mark after them are written to two topics, side by side.
+#: Decisions and the mark after them are written to several topics, side by side.
 _AFTER_MARK_S = 0.5
 
 
@@ -70,7 +70,7 @@ class Start:
         self._round = number
         self._label = f"{contender.label}-{number}"
         # Topics of its own: the audit and the read-back then read nothing of the others.
-        topics = {"input": "payments", "flagged": "flagged", "rejected": "rejected"}
+        topics = {"input": "payments", "flagged": "flagged", "approved": "approved", "rejected": "rejected"}
         named = {f"{kind}_topic": f"{self._label}.{topic}" for kind, topic in topics.items()}
         self._stack = stack.with_settings({**contender.shared(stack), **named})
         #: With the names of its topics, and what differs for the contender.

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from fraud_filter.cli.options import settings_options
-from fraud_filter.config import OUTPUT_SETTINGS, Settings
+from fraud_filter.config import OUTPUT_SETTINGS, Settings, output_topics
 
 
 @click.command()
@@ -42,7 +42,7 @@ def command(settings: Settings, port: int, data_dir: Path | None) -> None:
             java_home, jars = require_java(), resolve_jars(KAFKA_LOCK)
             with Broker(workspace, java_home=java_home, jars=jars, port=port, data_dir=data_dir) as broker:
                 create_topics(settings.model_copy(update={"kafka_bootstrap_servers": broker.address}))
-                topics = ", ".join((settings.input_topic, settings.flagged_topic, settings.rejected_topic))
+                topics = ", ".join(getattr(settings, name) for name in ("input_topic", *output_topics(settings)))
                 click.echo(f"KAFKA_BOOTSTRAP_SERVERS={broker.address}")
                 click.echo(f"topics {topics}; Ctrl-C stops it", err=True)
                 broker.child.wait()

@@ -203,10 +203,12 @@ _FLOW: Content = (
     row("Flow"),
     lines(
         "Payments and decisions",
-        "Payments that arrive, and those that are flagged or rejected. What is neither leaves nothing behind.",
+        "Payments that arrive, and those that are flagged, approved or rejected. Approved ones are written, and shown, "
+        "with FRAUD_EMIT=all alone.",
         "flow",
         ask(f"deployment_mode_query:fraud_filter_arrived_records:rate1m{{{CHOSEN}}}", "arrived, {{mode}}"),
         per_second("fraud_filter_flagged_records_total", "flagged, {{mode}}"),
+        per_second("fraud_filter_approved_records_total", "approved, {{mode}}"),
         per_second("fraud_filter_rejected_records_total", "rejected, {{mode}}"),
         unit="cps",
     ),

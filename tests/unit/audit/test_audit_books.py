@@ -35,6 +35,10 @@ def flag(*offsets: int, fields: Any = FIELDS, rules: tuple[str, ...] = ("large",
     return [(source(offset, "", at_ms), fields, rules) for offset in offsets]
 
 
+def approve(*offsets: int, fields: Any = FIELDS, rules: tuple[str, ...] = ()) -> Written:
+    return [(source(offset)._replace(decision="approve"), fields, rules) for offset in offsets]
+
+
 def reject(*offsets: int, reason: str = "malformed-json", value: bytes = b"{}", at_ms: int = AT_MS) -> Written:
     return [(source(offset, reason, at_ms), value, None) for offset in offsets]
 
@@ -44,7 +48,7 @@ def see(books: Books, written: Written) -> None:
         if rules is None:
             books.see_rejected(at, b"k", what)
         else:
-            books.see_flagged(at, b"k", what, rules)
+            books.see_valid(at, b"k", what, rules)
 
 
 def compare(books: Books, written: Written, due: dict[int, Decision] = DUE, **how: bool) -> Any:
@@ -73,9 +77,9 @@ CASES: tuple[tuple[Written, int, list[str]], ...] = (
     (flag(12), 0, ["flagged by large, but it matches no rule"]),
     (flag(13), 0, ["flagged by large, but it is not valid"]),
     (flag(14), 0, ["flagged by large, but no record has this offset"]),
-    (reject(10), 0, ["rejected (malformed-json), but it is valid"]),
-    (reject(12), 0, ["rejected (malformed-json), but it is valid"]),
-    (reject(14), 0, ["rejected (malformed-json), but no record has this offset"]),
+    (reject(10), 0, ["rejected as malformed-json, but it is valid"]),
+    (reject(12), 0, ["rejected as malformed-json, but it is valid"]),
+    (reject(14), 0, ["rejected as malformed-json, but no record has this offset"]),
     (reject(13, value=b"{ }"), 1, ["written with another value than the record's"]),
     (flag(10, fields=None, rules=()), 1, ["flagged with a value that is not a record with rules"]),
     (flag(10, rules=("large", "night")), 1, ["flagged by large, night instead of large"]),
@@ -101,6 +105,37 @@ def test_what_is_right_is_not_missed_and_what_is_not_is_told(
     assert found["rejected"] == (1 if is_called_for else 2)
 
 
+#: The same where all decisions are written.
+CASES_OF_ALL: tuple[tuple[Written, tuple[int, int, int], list[str]], ...] = (
+    (approve(12), (0, 0, 0), []),
+    (approve(12, 12), (0, 1, 0), []),
+    ([], (1, 0, 0), []),
+    (flag(12), (1, 0, 1), ["flagged by large, but it matches no rule"]),
+    ([*approve(10), *approve(12)], (0, 0, 1), ["approved, but it matches large"]),
+    ([*approve(12), *approve(13)], (0, 0, 1), ["approved, but it is not valid"]),
+    (approve(12, rules=("large",)), (0, 0, 1), ["approved by large instead of no rule"]),
+    (approve(12, fields=("p", 5.0, 6.0)), (0, 0, 1), ["written with another spent than the record's"]),
+    (reject(12, reason="late"), (0, 0, 0), []),
+)
+
+
+@pytest.mark.parametrize(("written", "faults", "unexpected"), CASES_OF_ALL)
+def test_approvals_are_held_against_the_payments_where_all_decisions_are_written(
+    books: Books, written: Written, faults: tuple[int, int, int], unexpected: list[str]
+) -> None:
+    found = compare(books, [*WELL, *written], approves=True)
+    assert (found["faults"], found["reasons"]["unexpected"]) == (faults, unexpected)
+    assert found["reasons"]["lost"] == ["should be approved"] * faults[0]
+    assert (found["expected"], found["approved_expected"]) == (3, 1)
+    assert found["approved"] == sum(at.decision == "approve" for at, _, _ in written)
+
+
+def test_an_approval_is_unexpected_where_none_is_written(books: Books) -> None:
+    found = compare(books, [*WELL, *approve(12)])
+    assert (found["faults"], found["approved"]) == ((0, 0, 1), 1)
+    assert found["reasons"]["unexpected"] == ["approved, but what no rule matches is not written"]
+
+
 @pytest.mark.parametrize(
     ("written", "lost", "undecided"),
     [([], 4, 4), (flag(10), 3, 3), (flag(11), 3, 2), ([*flag(10), *reject(13)], 2, 1), (flag(10, 10, at_ms=0), 4, 3)],
@@ -118,7 +153,7 @@ def test_what_is_missing_is_lost_unless_it_may_still_come(
 def test_what_could_not_be_decided_is_neither_lost_nor_unexpected(books: Books, reason: str) -> None:
     found = compare(books, [*flag(10), *reject(11, 11, 12, 13, 14, 15, reason=reason, at_ms=-1)])
     assert found["faults"] == (0, 0, 1)
-    assert found["reasons"]["unexpected"] == [f"rejected ({reason}), but no record has this offset"]
+    assert found["reasons"]["unexpected"] == [f"rejected as {reason}, but no record has this offset"]
     assert (found["rejected"], found["reject_reasons"]) == (5, {reason: 4})
 
 
@@ -133,7 +168,7 @@ def test_payments_whose_features_no_one_can_tell_are_neither_lost_nor_unexpected
     found = compare(books, [*flag(10), *reject(12, 13)], can_tell=False)
     assert (found["faults"], found["written"]) == ((0, 0, 1), 1)
     assert found["features"] == FeatureCounts(decisions=0, differing=0, untold=4, truncated=0)
-    assert found["examples"]["unexpected"] == (Finding(0, 12, "rejected (malformed-json), but it is valid"),)
+    assert found["examples"]["unexpected"] == (Finding(0, 12, "rejected as malformed-json, but it is valid"),)
 
 
 def test_a_payment_that_cannot_be_judged_is_one_finding_whatever_was_written(books: Books) -> None:
@@ -178,7 +213,7 @@ def test_partitions_and_their_parts_are_compared_each() -> None:
         for partition in (0, 7, 8, 9):
             for offset in offsets:
                 if (partition, offset) != (8, offsets[-1]):
-                    books.see_flagged(source(offset, partition=partition), b"k", FIELDS, ("large",))
+                    books.see_valid(source(offset, partition=partition), b"k", FIELDS, ("large",))
                 books.expect(Place(partition, offset, AT_MS), b"k", b"{}", FLAGGED)
         found = books.compare()
     assert (found["expected"], found["written"], found["unexpected"]) == (16, 15, 0)

@@ -47,6 +47,13 @@ def test_topics_have_the_settings_names_and_each_its_writers_and_readers(setting
     assert readers(users, "payments") == set()
 
 
+def test_a_topic_of_approved_records_has_rights_where_there_is_one(settings: Settings) -> None:
+    assert writers(load_users(settings), "payments.approved") == set()
+    users = load_users(settings.model_copy(update={"emit": "all"}))
+    assert writers(users, "payments.approved") == {"User:kafka-filter"}
+    assert readers(users, "payments.approved") == {"User:kafka-probe", "User:kafka-operator"}
+
+
 def test_the_file_speaks_of_the_topics_that_are_made() -> None:
     topics = {topic["name"] for topic in yaml.safe_load((HOME / "kafka/topics.yml").read_text())["topics"]}
     assert {name for user in yaml.safe_load(ACCESS_FILE.read_text())["users"] for name in user["topics"]} == topics

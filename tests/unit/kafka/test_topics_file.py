@@ -25,6 +25,21 @@ def test_names_come_from_the_settings_and_partitions_from_the_caller() -> None:
     assert [(topic.name, topic.partitions) for topic in topics] == [("in", 8), ("out", 8), ("bad", 1)]
 
 
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({}, [("payments", 8), ("payments.flagged", 8), ("payments.approved", 8), ("payments.rejected", 1)]),
+        ({"approved_topic": "payments.flagged"}, [("payments", 8), ("payments.flagged", 8), ("payments.rejected", 1)]),
+        ({"rejected_topic": "all", "flagged_topic": "all", "approved_topic": "all"}, [("payments", 8), ("all", 8)]),
+    ],
+)
+def test_decisions_on_all_payments_have_a_topic_of_their_own_or_share_one(
+    given: dict[str, str], names: list[tuple[str, int]]
+) -> None:
+    topics = load_topics(load({"emit": "all", **given}), partitions=8)
+    assert [(topic.name, topic.partitions) for topic in topics] == names
+
+
 def test_values_are_what_kafka_takes(tmp_path: Path) -> None:
     file = tmp_path / "topics.yml"
     file.write_text("topics: [{name: other, partitions: 3, config: {retention.ms: 5, preallocate: true}}]")
@@ -59,7 +74,7 @@ def test_one_name_for_two_topics_is_refused(tmp_path: Path) -> None:
     content = yaml.safe_load(given.topics_file.read_text())
     content["topics"].append(content["topics"][0])
     (tmp_path / "topics.yml").write_text(yaml.safe_dump(content))
-    with pytest.raises(UsageError, match="topic 'payments' is named twice"):
+    with pytest.raises(UsageError, match="topic 'payments' is there twice"):
         load_topics(load({"topics_file": str(tmp_path / "topics.yml")}))
 
 

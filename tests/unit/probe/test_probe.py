@@ -32,6 +32,26 @@ def test_headers_tell_the_source() -> None:
     assert rejected.reason == "missing-field: amount"
 
 
+@pytest.mark.parametrize(
+    ("headers", "decision"),
+    [
+        ([("decision", b"approve")], "approve"),
+        ([("decision", b"flag")], "flag"),
+        ([("decision", b"reject"), ("reject.reason", b"malformed-json")], "reject"),
+        ([], "flag"),  # as former versions wrote it
+        ([("reject.reason", b"malformed-json")], "reject"),
+    ],
+)
+def test_headers_tell_the_decision(headers: list[tuple[str, bytes]], decision: str) -> None:
+    source = read_source([*HEADERS, *headers])
+    assert source is not None
+    assert source.decision == decision
+
+
+def test_another_decision_than_the_filter_s_is_unreadable() -> None:
+    assert read_source([*HEADERS, ("decision", b"maybe")]) is None
+
+
 @pytest.mark.parametrize("missing", range(4))
 def test_a_missing_header_makes_the_source_unreadable(missing: int) -> None:
     assert read_source([header for at, header in enumerate(HEADERS) if at != missing]) is None
@@ -106,7 +126,7 @@ def test_clocks_that_differ_a_little_make_no_topic_new() -> None:
 
 
 def test_a_window_without_records_has_no_latency() -> None:
-    snapshot = Tally().snapshot(None, {})
+    snapshot = Tally(20).snapshot(None, {})
     assert snapshot.count == 0
     assert snapshot.p50_ms is None
     assert "p50_ms" not in snapshot.to_dict()
@@ -114,10 +134,19 @@ def test_a_window_without_records_has_no_latency() -> None:
     assert snapshot.to_dict()["flagged"] == 0
 
 
+def test_a_window_tells_the_share_of_decisions_within_the_objective() -> None:
+    tally = Tally(20)
+    for latency_ms in (0, 20, 21):
+        tally.record(latency_ms)
+    assert tally.snapshot(None, {}).within_objective == 0.666667
+    tally.reset()
+    assert tally.snapshot(None, {}).within_objective is None
+
+
 def test_a_reset_window_is_empty() -> None:
-    tally = Tally()
+    tally = Tally(20)
     tally.flagged += 2
-    tally.latencies.record(5)
+    tally.record(5)
     assert (tally.snapshot(1.0, {0: 7}).flagged, tally.snapshot(1.0, {0: 7}).p99_ms) == (2, 5)
     tally.reset()
     assert (tally.snapshot(1.0, {0: 7}).flagged, tally.snapshot(1.0, {0: 7}).p99_ms) == (0, None)

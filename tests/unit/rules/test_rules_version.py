@@ -62,6 +62,10 @@ def test_what_decides_makes_the_version(tmp_path: Path) -> None:
     }
     assert len(others | {first}) == 6
     assert ruling(tmp_path, RULES, max_record_bytes=100).version != first
+    all_of_them = ruling(tmp_path, RULES, emit="all")
+    assert all_of_them.version != first
+    assert read_ruling(all_of_them.to_document(), "kept").approves
+    assert not read_ruling(ruling(tmp_path, RULES).to_document(), "kept").approves
     assert ruling(tmp_path, RULES, velocity_payments=7).version == first  # there are no features
     assert ruling(tmp_path, FEATURES).version != ruling(tmp_path, FEATURES, velocity_payments=7).version
 
@@ -93,6 +97,7 @@ def test_what_is_no_set_of_rules_is_refused_by_name(document: object) -> None:
         ({"metrics_port": 1, "ui_port": 4041, "starting_offsets": "latest"}, []),
         ({"mode": "real-time"}, ["mode"]),
         ({"linger_ms": 3, "spark_conf": {"spark.executor.memory": "2g"}}, ["linger_ms", "spark_conf"]),
+        ({"emit": "all"}, ["emit", "rules"]),
     ],
 )
 def test_a_process_own_settings_do_not_count(tmp_path: Path, changes: dict[str, object], unlike: list[str]) -> None:

@@ -13,7 +13,7 @@ from fraud_filter.config import OUTPUT_SETTINGS, Settings
     "--partitions",
     type=click.IntRange(1, 10_000),
     metavar="N",
-    help="partitions of the input and of the flagged topic, instead of the file's",
+    help="partitions of the input and of the flagged and the approved topic, instead of the file's",
 )
 @settings_options(
     *("kafka_bootstrap_servers", "input_topic", *OUTPUT_SETTINGS, "topics_file", "kafka_timeout_s"),

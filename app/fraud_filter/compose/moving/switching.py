@@ -117,7 +117,7 @@ def _pairs(lines: Iterable[str]) -> dict[str, str]:
 def _await_decisions(stack: Stack, service: str, timeout_s: float) -> None:
     """Until the filter of a service has committed or decided; real-time mode commits only every few minutes."""
     deadline = time.monotonic() + timeout_s
-    decided = ("fraud_filter_flagged_records_total", "fraud_filter_rejected_records_total")
+    decided = tuple(f"fraud_filter_{kind}_records_total" for kind in ("flagged", "approved", "rejected"))
     before = replicas.total(stack, replicas.PROBE, decided)
     while time.monotonic() < deadline:
         if replicas.total(stack, service, ("fraud_filter_commits_total",)):

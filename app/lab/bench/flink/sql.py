@@ -171,6 +171,7 @@ def _headers(topic_id: str, reason: str | None) -> str:
         layout.HEADER_OFFSET: "CAST(`_offset` AS STRING)",
         layout.HEADER_TIMESTAMP: f"CONCAT(CAST({seconds} AS STRING), DATE_FORMAT(`_timestamp`, 'SSS'))",
         layout.HEADER_TOPIC_ID: _text(topic_id),
+        layout.HEADER_DECISION: _text(layout.REJECT if reason else layout.FLAG),
         **({layout.HEADER_REASON: reason} if reason else {}),
     }
     return "MAP[" + ", ".join(f"'{name}', CAST({text} AS BYTES)" for name, text in texts.items()) + "]"

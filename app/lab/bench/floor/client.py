@@ -113,6 +113,7 @@ class Floor:
             (layout.HEADER_TIMESTAMP, str(message.timestamp()[1])),
             (layout.HEADER_TOPIC_ID, self._topic_id),
         ]
+        headers.append((layout.HEADER_DECISION, layout.REJECT if written.reason else layout.FLAG))
         if written.reason:
             headers.append((layout.HEADER_REASON, written.reason))
         topic = self._settings.rejected_topic if written.reason else self._settings.flagged_topic
