@@ -106,7 +106,7 @@ def test_each_record_gets_a_decision_where_all_are_asked_for(spark: Any, setting
         ("payments.flagged", "flag", None),
         ("payments.rejected", "reject", "malformed-json"),
     ]
-    assert json.loads(bytes(rows[0]["value"])) == {**GOOD, "rules": []}
+    assert json.loads(bytes(rows[0]["value"])) == {**GOOD, "created_at": "2026-03-01T12:00:00.000000Z", "rules": []}
 
 
 def test_every_written_record_tells_the_topic_s_id(spark: Any, settings: Settings) -> None:

@@ -132,7 +132,7 @@ def test_help_tells_environment_name_default_and_choices(option: str, shown: str
         ("run --mode ", {"micro-batch", "async-progress", "continuous", "real-time"}),
         ("run --mode re", {"real-time"}),
         ("run --log-format ", {"text", "json"}),
-        ("tail --topic ", {"flagged", "rejected", "input"}),
+        ("tail --topic ", {"flagged", "approved", "rejected", "input"}),
         ("stat", {"status"}),
     ],
 )
