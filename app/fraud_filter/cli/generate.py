@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
@@ -20,35 +21,38 @@ if TYPE_CHECKING:
     from fraud_filter.generator.sender import Sender
     from fraud_filter.generator.source import Source
 
-T = TypeVar("T")
-
-_RATE, _FLAGGED_SHARE, _MALFORMED_SHARE, _FRAUD_SHARE = 100.0, 0.05, 0.001, 0.0
-_BURST_EVERY_S, _BURST_LENGTH_S, _BURST_FACTOR = 10.0, 1.0, 10.0
-
+_BURST_FACTOR = 10.0
 _RAMP_ARGUMENTS = ("ramp_to", "ramp_seconds")
 _BURST_ARGUMENTS = ("burst_rate", "burst_every", "burst_length")
 
 _FILE = click.Path(path_type=Path)
 
 
+def _number(name: str, unit: str, meaning: str, default: float | None = None) -> Callable[..., Any]:
+    return click.option(name, type=float, metavar=unit, default=default, show_default=default is not None, help=meaning)
+
+
 @click.command()
-@click.option("--rate", type=float, metavar="N", help=f"records per second  [{_RATE:g}]")
-@click.option("--profile", type=click.Choice(["steady", "ramp", "burst"]), help="shape of the rate  [steady]")
-@click.option("--ramp-to", type=float, metavar="N", help="ramp: records per second at its end")
-@click.option("--ramp-seconds", type=float, metavar="S", help="ramp: how long it takes  [--seconds]")
-@click.option("--burst-rate", type=float, metavar="N", help="burst: records per second in it  [10 x --rate]")
-@click.option("--burst-every", type=float, metavar="S", help="burst: from one to the next  [10]")
-@click.option("--burst-length", type=float, metavar="S", help="burst: how long each takes  [1]")
+@_number("--rate", "N", "records per second", 100)
+@click.option(
+    "--profile", type=click.Choice(["steady", "ramp", "burst"]), default="steady", show_default=True,
+    help="shape of the rate",
+)  # fmt: skip
+@_number("--ramp-to", "N", "ramp: records per second at its end")
+@_number("--ramp-seconds", "S", "ramp: how long it takes  [--seconds]")
+@_number("--burst-rate", "N", "burst: records per second in it  [10 x --rate]")
+@_number("--burst-every", "S", "burst: from one to the next", 10)
+@_number("--burst-length", "S", "burst: how long each takes", 1)
 @click.option("--count", type=int, metavar="N", help="stop after N records")
-@click.option("--seconds", type=float, metavar="S", help="stop after S seconds")
-@click.option("--flagged-share", type=float, metavar="X", help="share that matches a shipped rule  [0.05]")
-@click.option("--malformed-share", type=float, metavar="X", help="share that is no valid record  [0.001]")
-@click.option("--fraud-share", type=float, metavar="X", help="share of fraud, labelled in a header  [0]")
-@click.option("--clock-offset", type=float, metavar="S", help="seconds by which the sender's clock is wrong  [0]")
+@_number("--seconds", "S", "stop after S seconds")
+@_number("--flagged-share", "X", "share that matches a shipped rule", 0.05)
+@_number("--malformed-share", "X", "share that is no valid record", 0.001)
+@_number("--fraud-share", "X", "share of fraud, labelled in a header", 0)
+@_number("--clock-offset", "S", "seconds by which the sender's clock is wrong", 0)
 @click.option("--seed", type=int, metavar="N", help="same seed, same records  [random]")
 @click.option("--replay", type=_FILE, metavar="FILE", help="send this CSV, JSON lines or Parquet file")
 @click.option("--select", metavar="SQL|FILE", help="replay: DuckDB SELECT FROM file; or paysim, sparkov")
-@click.option("--speed", type=float, metavar="X", help="replay: multiple of the recorded pace  [1]")
+@_number("--speed", "X", "replay: multiple of the recorded pace", 1)
 @click.option("--metrics-port", type=click.IntRange(0, 65535), default=0, help="port of /metrics; 0 serves none  [0]")
 @click.option("--json", "as_json", is_flag=True, help="print the report as JSON")
 @settings_options(
@@ -74,8 +78,7 @@ def command(
     with stop_event() as stop:
         make_source = _made if arguments["replay"] is None else _replayed
         source = make_source(settings, seconds, arguments)
-        offset_s = _or(arguments["clock_offset"], 0.0)
-        sender = Sender(settings, source, count=count, seconds=seconds, clock_offset_s=offset_s)
+        sender = Sender(settings, source, count=count, seconds=seconds, clock_offset_s=arguments["clock_offset"])
         click.echo(f"writing to {settings.input_topic} at {settings.kafka_bootstrap_servers}", err=True)
         with _served(settings.metrics_host, metrics_port, sender):
             result = sender.run(stop)
@@ -105,17 +108,13 @@ def _made(settings: Settings, seconds: float | None, given: dict[str, Any]) -> S
     from fraud_filter.generator.payments import Shares, made_source
     from fraud_filter.generator.records import MadeRecords
 
-    _refuse(given, ("select", "speed"), "goes with --replay only")
-    shares = Shares(
-        flagged=_or(given["flagged_share"], _FLAGGED_SHARE),
-        malformed=_or(given["malformed_share"], _MALFORMED_SHARE),
-        fraud=_or(given["fraud_share"], _FRAUD_SHARE),
-    )
-    seed = _or(given["seed"], secrets.randbits(32))
+    _refuse(("select", "speed"), "goes with --replay only")
+    shares = Shares(given["flagged_share"], given["malformed_share"], given["fraud_share"])
+    seed = secrets.randbits(32) if given["seed"] is None else given["seed"]
     source = made_source(settings, _pace(seconds, given), seed=seed, shares=shares)
     if isinstance(source, MadeRecords):
         of = f"is for payments: {settings.payment_schema} requires other fields, which are made up by type"
-        _refuse(given, ("flagged_share", "fraud_share"), of)
+        _refuse(("flagged_share", "fraud_share"), of)
     return source
 
 
@@ -124,53 +123,46 @@ def _replayed(settings: Settings, seconds: float | None, given: dict[str, Any]) 
     from fraud_filter.schema import load_schema
 
     _refuse(
-        given,
         ("flagged_share", "malformed_share", "fraud_share", "clock_offset", "seed"),
         "is for made-up payments, not for --replay",
     )
-    own_pace = given["rate"] is not None or given["profile"] is not None
+    own_pace = _is_given("rate") or _is_given("profile")
     if own_pace:
-        _refuse(given, ("speed",), "is a multiple of the recorded pace: leave out --rate and --profile")
+        _refuse(("speed",), "is a multiple of the recorded pace: leave out --rate and --profile")
     else:
-        _refuse(given, _RAMP_ARGUMENTS + _BURST_ARGUMENTS, "goes with --profile only")
+        _refuse(_RAMP_ARGUMENTS + _BURST_ARGUMENTS, "goes with --profile only")
     return Replay(
         given["replay"],
         load_schema(settings.payment_schema),
         select=given["select"],
         pace=_pace(seconds, given) if own_pace else None,
-        speed=_or(given["speed"], 1.0),
+        speed=given["speed"],
     )
 
 
 def _pace(seconds: float | None, given: dict[str, Any]) -> Pace:
     from fraud_filter.generator.pace import Burst, Ramp, Steady
 
-    profile = given["profile"] or "steady"
+    profile, rate = given["profile"], given["rate"]
     if profile != "ramp":
-        _refuse(given, _RAMP_ARGUMENTS, "goes with --profile ramp only")
+        _refuse(_RAMP_ARGUMENTS, "goes with --profile ramp only")
     if profile != "burst":
-        _refuse(given, _BURST_ARGUMENTS, "goes with --profile burst only")
-    rate = _or(given["rate"], _RATE)
+        _refuse(_BURST_ARGUMENTS, "goes with --profile burst only")
     if profile == "ramp":
-        ramp_seconds = _or(given["ramp_seconds"], seconds)
+        ramp_seconds = seconds if given["ramp_seconds"] is None else given["ramp_seconds"]
         if given["ramp_to"] is None or ramp_seconds is None:
             raise UsageError("--profile ramp needs --ramp-to, and --ramp-seconds or --seconds")
         return Ramp(rate, given["ramp_to"], ramp_seconds)
     if profile == "burst":
-        return Burst(
-            rate,
-            _or(given["burst_rate"], rate * _BURST_FACTOR),
-            _or(given["burst_every"], _BURST_EVERY_S),
-            _or(given["burst_length"], _BURST_LENGTH_S),
-        )
+        burst_rate = rate * _BURST_FACTOR if given["burst_rate"] is None else given["burst_rate"]
+        return Burst(rate, burst_rate, given["burst_every"], given["burst_length"])
     return Steady(rate)
 
 
-def _or(value: T | None, default: T) -> T:
-    return default if value is None else value
+def _is_given(name: str) -> bool:
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
-def _refuse(given: dict[str, Any], names: tuple[str, ...], why: str) -> None:
-    for name in names:
-        if given[name] is not None:
-            raise UsageError(f"--{name.replace('_', '-')} {given[name]} {why}")
+def _refuse(names: tuple[str, ...], why: str) -> None:
+    for name in filter(_is_given, names):
+        raise UsageError(f"--{name.replace('_', '-')} {click.get_current_context().params[name]} {why}")
