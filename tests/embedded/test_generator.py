@@ -155,8 +155,8 @@ def test_a_bad_row_ends_a_replay_but_what_came_before_is_delivered(
     sender = Sender(settings, Replay(file, load_schema(settings.payment_schema), speed=1))
     with pytest.raises(UsageError, match="column 'amount'"):
         sender.run()
-    assert 0 < sender.sent < 50_000
-    assert len(_read(broker, settings.input_topic)) == sender.sent
+    assert 0 < sender.tally.sent < 50_000
+    assert len(_read(broker, settings.input_topic)) == sender.tally.sent
 
 
 def test_records_that_the_broker_refuses_are_counted(broker: Broker, topics: TopicMaker) -> None:

@@ -96,7 +96,7 @@ def _served(host: str, port: int, sender: Sender) -> Iterator[None]:
         yield
         return
     registry = Registry()
-    GeneratorMetrics(registry, sender)
+    GeneratorMetrics(registry, sender.tally)
     server = MetricsServer(registry, host, port, "metrics_port")
     try:
         yield

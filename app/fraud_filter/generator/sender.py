@@ -9,7 +9,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -93,31 +93,6 @@ def _per_second(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:.1f}/s"
 
 
-class GeneratorCounts(Protocol):
-    """What `GeneratorMetrics` reads of the generator: numbers of records since the start."""
-
-    @property
-    def sent(self) -> int: ...  # noqa: D102
-    @property
-    def failed(self) -> int: ...  # noqa: D102
-    @property
-    def late(self) -> int: ...  # noqa: D102
-
-
-class GeneratorMetrics:
-    """What the generator has done, read from it at each scrape, so that sending pays nothing for it."""
-
-    def __init__(self, registry: Registry, source: GeneratorCounts) -> None:
-        self._source = source
-        registry.register(self)  # a collector by its `collect`
-
-    def collect(self) -> Iterator[Metric]:
-        """Called by the registry at each scrape."""
-        yield SENT.collected([((), self._source.sent)])
-        yield FAILED.collected([((), self._source.failed)])
-        yield LATE.collected([((), self._source.late)])
-
-
 #: Header of every generated record: when it was due, in microseconds since 1970, as decimal ASCII. A latency
 #: measured from there includes what the sender was late (no coordinated omission).
 HEADER_GENERATED_AT = "generated.at"
@@ -136,8 +111,12 @@ _LONGEST_SLEEP_S = 0.1
 
 
 @dataclass
-class _Tally:
-    """What has happened so far."""
+class Tally:
+    """What has happened so far; may be read from another thread.
+
+    `sent` were handed to the Kafka client; `failed` are known not to have been delivered; `late` were sent more than
+    10 ms after they were due.
+    """
 
     sent: int = 0
     failed: int = 0
@@ -153,6 +132,7 @@ class _Tally:
     lateness_us: Any = field(default_factory=lambda: HdrHistogram(1, 86_400_000_000, 3))
 
     def fail(self, error: KafkaError) -> None:
+        """A record was not delivered."""
         self.failed += 1
         self.error = self.error or error.str()
 
@@ -199,23 +179,8 @@ class Sender:
         # No registry gives the id 0.
         self._prefix = bytes(PREFIX_BYTES) if settings.record_format == "json-registry" else b""
         self._timeout_s = settings.kafka_timeout_s
-        self._tally = _Tally()
+        self.tally = Tally()
         self._producer = _connect(settings, self._on_delivery_error)
-
-    @property
-    def sent(self) -> int:
-        """Records handed to the Kafka client so far; may be read from another thread."""
-        return self._tally.sent
-
-    @property
-    def failed(self) -> int:
-        """Records that are known not to have been delivered; may be read from another thread."""
-        return self._tally.failed
-
-    @property
-    def late(self) -> int:
-        """Records sent more than 10 ms after they were due; may be read from another thread."""
-        return self._tally.late
 
     def run(self, stop: threading.Event | None = None) -> Report:
         """Sends until the source, the count or the time ends, or `stop` is set; waits for the deliveries.
@@ -233,7 +198,7 @@ class Sender:
             self._send_all(self._source.batches(start_us // 1000), start_s, start_us, stop)
         finally:
             unconfirmed = self._producer.flush(self._timeout_s)
-            self._tally.failed += unconfirmed
+            self.tally.failed += unconfirmed
             if unconfirmed:
                 self._producer.purge()  # or the client would go on trying for as long as this process lives
         return self._report(time.perf_counter() - began_s)
@@ -243,14 +208,14 @@ class Sender:
             size = self._allowed(batch)
             if not self._send(batch.first(size), start_s, start_us, stop):
                 return
-            if size < len(batch.values) or self._tally.sent == self._count:
+            if size < len(batch.values) or self.tally.sent == self._count:
                 return
 
     def _allowed(self, batch: Batch) -> int:
         """How many records of the batch the count and the time still allow."""
         size = len(batch.values)
         if self._count is not None:
-            size = min(size, self._count - self._tally.sent)
+            size = min(size, self._count - self.tally.sent)
         if self._seconds is not None:
             size = min(size, int(np.searchsorted(batch.due_s, self._seconds)))
         return size
@@ -272,14 +237,14 @@ class Sender:
                     break
                 self._note(due_s[index], time.perf_counter() - start_s)
                 done = index + 1
-        if batch.flagged is None or self._tally.flagged is None:
-            self._tally.flagged = None
+        if batch.flagged is None or self.tally.flagged is None:
+            self.tally.flagged = None
         else:
-            self._tally.flagged += int(batch.flagged[:done].sum())
-        self._tally.malformed += int(batch.malformed[:done].sum())
+            self.tally.flagged += int(batch.flagged[:done].sum())
+        self.tally.malformed += int(batch.malformed[:done].sum())
         if batch.labels is not None:
             fraud = sum(label not in (None, LEGITIMATE) for label in batch.labels[:done])
-            self._tally.fraud = (self._tally.fraud or 0) + fraud
+            self.tally.fraud = (self.tally.fraud or 0) + fraud
         return done == len(due_s)
 
     def _produce(
@@ -296,13 +261,13 @@ class Sender:
                     return False
                 self._producer.poll(_LONGEST_SLEEP_S)
             except KafkaException as error:  # refused by the client, such as a record that is too large
-                self._tally.fail(error.args[0])
+                self.tally.fail(error.args[0])
                 return True
             else:
                 return True
 
     def _note(self, due_s: float, sent_s: float) -> None:
-        tally = self._tally
+        tally = self.tally
         late_us = (sent_s - due_s) * 1e6
         tally.lateness_us.record_value(max(1, round(late_us)))
         tally.late += late_us > LATE_MS * 1000
@@ -312,10 +277,10 @@ class Sender:
         tally.sent += 1
 
     def _on_delivery_error(self, error: KafkaError, message: Message) -> None:  # noqa: ARG002
-        self._tally.fail(error)
+        self.tally.fail(error)
 
     def _report(self, duration_s: float) -> Report:
-        tally = self._tally
+        tally = self.tally
         histogram = tally.lateness_us
         return Report(
             topic=self._topic,
@@ -337,6 +302,20 @@ class Sender:
                 max=histogram.get_max_value() / 1000,
             ),
         )
+
+
+class GeneratorMetrics:
+    """What the generator has done, read from it at each scrape, so that sending pays nothing for it."""
+
+    def __init__(self, registry: Registry, tally: Tally) -> None:
+        self._tally = tally
+        registry.register(self)  # a collector by its `collect`
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by the registry at each scrape."""
+        yield SENT.collected([((), self._tally.sent)])
+        yield FAILED.collected([((), self._tally.failed)])
+        yield LATE.collected([((), self._tally.late)])
 
 
 def _rate(count: int, interval_s: float) -> float | None:

@@ -14,49 +14,22 @@ from prometheus_client.core import Metric
 
 from fraud_filter.checkpoint.progress import Offsets, Progress
 from fraud_filter.config import Settings
-from fraud_filter.metrics.catalogue import (
-    CERTIFICATE_EXPIRY,
-    COMMITS,
-    COMMITTED_OFFSET,
-    CONSUMER_LAG,
-    DIFFERS,
-    DISK_FREE,
-    DISK_SIZE,
-    EXECUTOR_ACTIVE_TASKS,
-    EXECUTOR_CORES,
-    EXECUTOR_GC,
-    EXECUTOR_PEAK_MEMORY,
-    EXECUTOR_TASKS,
-    HEALTHY,
-    HELD_RECORDS,
-    HELD_SINCE,
-    INPUT_RATE,
-    INPUT_RECORDS,
-    LAST_PROGRESS,
-    LATE_RECORDS,
-    LATEST_OFFSET,
-    LOST_RECORDS,
-    PHASE_DURATION,
-    READ_OFFSET,
-    RESTARTS,
-    SET_ASIDE,
-    SLOTS_GRANTED,
-    SLOTS_NEEDED,
-    STATE,
-    TAKEOVERS,
-    UNKNOWN_PARTITIONS,
-    UP,
-    VELOCITY_COMMIT,
-    VELOCITY_DISK,
-    VELOCITY_KEYS,
-    VELOCITY_MEMORY,
-    Entry,
-    Metrics,
-)
+from fraud_filter.metrics import catalogue
+from fraud_filter.metrics.catalogue import Entry, Metrics
 from fraud_filter.metrics.server import Registry
 from fraud_filter.spark.executors import Executor
 
 State = Literal["starting", "warming-up", "standby", "running", "waiting-for-slots", "backing-off", "stopping"]
+
+#: Counters that are there from the start, so that the first increase shows.
+_FROM_THE_START = (
+    *(catalogue.COMMITS, catalogue.INPUT_RECORDS, catalogue.LOST_RECORDS),
+    *(catalogue.SET_ASIDE, catalogue.TAKEOVERS),
+)
+_OFFSETS = (
+    *(catalogue.COMMITTED_OFFSET, catalogue.READ_OFFSET),
+    *(catalogue.LATEST_OFFSET, catalogue.CONSUMER_LAG),
+)
 
 
 class FilterMetrics(Metrics):
@@ -72,44 +45,44 @@ class FilterMetrics(Metrics):
         self._partitions: set[int] = set()
         self._reported_held: set[int] = set()
         for reason in reasons:
-            self.of(RESTARTS, reason)
-        for counter in (COMMITS, INPUT_RECORDS, LOST_RECORDS, SET_ASIDE, TAKEOVERS):
-            self.of(counter)  # there from the start, so that the first increase shows
-        if mode in LATE_RECORDS.modes:
-            self.of(LATE_RECORDS)
-        for gauge in (DIFFERS, UP, HEALTHY):
+            self.of(catalogue.RESTARTS, reason)
+        for counter in _FROM_THE_START:
+            self.of(counter)
+        if mode in catalogue.LATE_RECORDS.modes:
+            self.of(catalogue.LATE_RECORDS)
+        for gauge in (catalogue.DIFFERS, catalogue.UP, catalogue.HEALTHY):
             self.of(gauge).set(0)
 
     def set_up(self, up: bool, healthy: bool) -> None:
         """Whether the query is active, and whether it keeps up."""
-        self.of(UP).set(up)
-        self.of(HEALTHY).set(up and healthy)
+        self.of(catalogue.UP).set(up)
+        self.of(catalogue.HEALTHY).set(up and healthy)
 
     def set_slots(self, needed: int, granted: int) -> None:
         """Task slots needed and granted."""
-        self.of(SLOTS_NEEDED).set(needed)
-        self.of(SLOTS_GRANTED).set(granted)
+        self.of(catalogue.SLOTS_NEEDED).set(needed)
+        self.of(catalogue.SLOTS_GRANTED).set(granted)
 
     def set_state(self, state: State) -> None:
         """What the program does."""
         for each in get_args(State):
-            self.of(STATE, each).set(each == state)
+            self.of(catalogue.STATE, each).set(each == state)
 
     def observe(self, progress: Progress, commits: int) -> None:
         """A newer commit was seen; `commits` is how many there were since the last one."""
-        self.of(COMMITS).inc(commits)
-        self.of(INPUT_RECORDS).inc(max(progress.rows, 0))
-        self.of(LAST_PROGRESS).set(progress.at)
+        self.of(catalogue.COMMITS).inc(commits)
+        self.of(catalogue.INPUT_RECORDS).inc(max(progress.rows, 0))
+        self.of(catalogue.LAST_PROGRESS).set(progress.at)
         if progress.rows_per_second is not None:
-            self.of(INPUT_RATE).set(progress.rows_per_second)
+            self.of(catalogue.INPUT_RATE).set(progress.rows_per_second)
         for phase, seconds in progress.durations_s.items():
-            self.of(PHASE_DURATION, phase).set(seconds)
+            self.of(catalogue.PHASE_DURATION, phase).set(seconds)
         if state := progress.state:
-            self.of(VELOCITY_KEYS).set(state.keys)
-            self.of(VELOCITY_MEMORY).set(state.memory_bytes)
-            self.of(VELOCITY_DISK).set(state.disk_bytes)
-            self.of(VELOCITY_COMMIT).set(state.commit_s)
-            self.of(LATE_RECORDS).inc(state.late)
+            self.of(catalogue.VELOCITY_KEYS).set(state.keys)
+            self.of(catalogue.VELOCITY_MEMORY).set(state.memory_bytes)
+            self.of(catalogue.VELOCITY_DISK).set(state.disk_bytes)
+            self.of(catalogue.VELOCITY_COMMIT).set(state.commit_s)
+            self.of(catalogue.LATE_RECORDS).inc(state.late)
 
     def set_offsets(
         self,
@@ -136,30 +109,30 @@ class FilterMetrics(Metrics):
         read = committed | {number: max(at, committed.get(number, at)) for number, at in (told or {}).items()}
         if latest:
             here = {*latest, *partitions}
-            self.of(UNKNOWN_PARTITIONS).set(len(here) - len(latest))
-            self._forget(self._partitions - here, COMMITTED_OFFSET, READ_OFFSET)
-            self._forget(self._partitions - latest.keys(), LATEST_OFFSET, CONSUMER_LAG)
+            self.of(catalogue.UNKNOWN_PARTITIONS).set(len(here) - len(latest))
+            self._forget(self._partitions - here, catalogue.COMMITTED_OFFSET, catalogue.READ_OFFSET)
+            self._forget(self._partitions - latest.keys(), catalogue.LATEST_OFFSET, catalogue.CONSUMER_LAG)
             self._partitions = here
             committed, read = ({n: at for n, at in each.items() if n in here} for each in (committed, read))
-        self._set(COMMITTED_OFFSET, committed)
-        self._set(READ_OFFSET, read)
-        self._set(LATEST_OFFSET, latest)
+        self._set(catalogue.COMMITTED_OFFSET, committed)
+        self._set(catalogue.READ_OFFSET, read)
+        self._set(catalogue.LATEST_OFFSET, latest)
         ends = latest | (readable or {})
         lag = {n: max(0, end - read[n]) for n, end in ends.items() if n in read}
-        self._set(CONSUMER_LAG, lag)
+        self._set(catalogue.CONSUMER_LAG, lag)
         return lag
 
     def set_held(self, held: Offsets, since: dict[int, float]) -> None:
         """How many offsets open transactions hold, by partition, and since when (seconds since 1970) where some do."""
-        self._forget(self._reported_held - held.keys(), HELD_RECORDS)
-        self._forget(self._reported_held - since.keys(), HELD_SINCE)
+        self._forget(self._reported_held - held.keys(), catalogue.HELD_RECORDS)
+        self._forget(self._reported_held - since.keys(), catalogue.HELD_SINCE)
         self._reported_held = set(held)
-        self._set(HELD_RECORDS, held)
-        self._set(HELD_SINCE, since)
+        self._set(catalogue.HELD_RECORDS, held)
+        self._set(catalogue.HELD_SINCE, since)
 
     def forget_offsets(self) -> None:
         """Takes all partitions off the page: another filter serves them."""
-        self._forget(self._partitions, COMMITTED_OFFSET, READ_OFFSET, LATEST_OFFSET, CONSUMER_LAG)
+        self._forget(self._partitions, *_OFFSETS)
         self._partitions = set()
         self.set_held({}, {})
 
@@ -188,15 +161,15 @@ class ExecutorMetrics:
     def collect(self) -> Iterator[Metric]:
         """Called by the registry at each scrape."""
         by_executor = [((*self._labels, executor.name), executor) for executor in self._executors]
-        yield EXECUTOR_CORES.collected((labels, each.cores) for labels, each in by_executor)
-        yield EXECUTOR_ACTIVE_TASKS.collected((labels, each.active_tasks) for labels, each in by_executor)
-        yield EXECUTOR_TASKS.collected(
+        yield catalogue.EXECUTOR_CORES.collected((labels, each.cores) for labels, each in by_executor)
+        yield catalogue.EXECUTOR_ACTIVE_TASKS.collected((labels, each.active_tasks) for labels, each in by_executor)
+        yield catalogue.EXECUTOR_TASKS.collected(
             ((*labels, outcome), count)
             for labels, each in by_executor
             for outcome, count in (("completed", each.completed_tasks), ("failed", each.failed_tasks))
         )
-        yield EXECUTOR_GC.collected((labels, each.gc_s) for labels, each in by_executor)
-        yield EXECUTOR_PEAK_MEMORY.collected(
+        yield catalogue.EXECUTOR_GC.collected((labels, each.gc_s) for labels, each in by_executor)
+        yield catalogue.EXECUTOR_PEAK_MEMORY.collected(
             ((*labels, area), held) for labels, each in by_executor for area, held in each.peak_bytes.items()
         )
 
@@ -230,7 +203,7 @@ class CertificateMetrics:
 
     def collect(self) -> Iterator[Metric]:
         """Called by the registry at each scrape."""
-        yield CERTIFICATE_EXPIRY.collected(self._ends())
+        yield catalogue.CERTIFICATE_EXPIRY.collected(self._ends())
 
     def _ends(self) -> Iterator[tuple[tuple[str], float]]:
         for file, pick in self._files:
@@ -260,5 +233,5 @@ class DiskMetrics:
             if self._checkpoint is not None:
                 found = shutil.disk_usage(self._checkpoint)
                 size, free = [((), found.total)], [((), found.free)]
-        yield DISK_SIZE.collected(size)
-        yield DISK_FREE.collected(free)
+        yield catalogue.DISK_SIZE.collected(size)
+        yield catalogue.DISK_FREE.collected(free)

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from fraud_filter.config import load
-from fraud_filter.generator.sender import GeneratorMetrics
+from fraud_filter.generator.sender import GeneratorMetrics, Tally
 from fraud_filter.metrics.catalogue import CATALOGUE, PHASE_DURATION, Program
 from fraud_filter.metrics.server import MetricsServer, Registry, get_page
 from fraud_filter.monitor.monitor import Monitor
@@ -18,10 +18,6 @@ from fraud_filter.probe.probe import Probe
 
 #: Nobody listens there.
 SETTINGS = load({"kafka_bootstrap_servers": "127.0.0.1:9", "metrics_port": "0"}, Path("/dev/null"))
-
-
-class _Counts:
-    sent, failed, late = 7, 2, 1
 
 
 def page(program: Program) -> str:
@@ -33,7 +29,7 @@ def page(program: Program) -> str:
     if program == "probe":
         Probe(SETTINGS, registry)
     else:
-        GeneratorMetrics(registry, _Counts())
+        GeneratorMetrics(registry, Tally(sent=7, failed=2, late=1))
     server = MetricsServer(registry, "127.0.0.1", 0, "probe_port")
     try:
         return get_page("127.0.0.1", server.port, "/metrics", 5)[1]

@@ -11,17 +11,13 @@ from prometheus_client import CollectorRegistry, ProcessCollector, disable_creat
 
 from fraud_filter.checkpoint.progress import Progress
 from fraud_filter.config import load
-from fraud_filter.generator.sender import GeneratorMetrics
+from fraud_filter.generator.sender import GeneratorMetrics, Tally
 from fraud_filter.metrics.catalogue import DUPLICATE, FLAGGED, LAST_OUTPUT
 from fraud_filter.metrics.filter_metrics import CertificateMetrics, ExecutorMetrics, FilterMetrics
 from fraud_filter.metrics.probe_metrics import REJECT_REASONS, ProbeMetrics
 from fraud_filter.spark.executors import Executor
 
 LABELS = {"mode": "micro-batch", "query": "q"}
-
-
-class _Counts:
-    sent, failed, late = 3, 1, 2
 
 
 def _filter(registry: CollectorRegistry) -> None:
@@ -44,7 +40,7 @@ def _probe(registry: CollectorRegistry) -> None:
 
 
 def _generator(registry: CollectorRegistry) -> None:
-    GeneratorMetrics(registry, _Counts())
+    GeneratorMetrics(registry, Tally(sent=3, failed=1, late=2))
 
 
 def _check(promtool: str, page: bytes) -> subprocess.CompletedProcess[bytes]:
