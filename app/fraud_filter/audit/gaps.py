@@ -6,7 +6,7 @@ Of the former the filter's checkpoint tells: it holds the committed offsets and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from fraud_filter.audit.result import Gap
@@ -93,7 +93,7 @@ def find_gaps(
     merged: list[Gap] = []
     for gap in sorted(recorded.losses + now):
         if merged and merged[-1].partition == gap.partition and gap.start <= merged[-1].end:
-            merged[-1] = merged[-1]._replace(end=max(merged[-1].end, gap.end))
+            merged[-1] = replace(merged[-1], end=max(merged[-1].end, gap.end))
         else:
             merged.append(gap)
     last = {number: max(at, start[number] + 1) for number, at in end.items()}

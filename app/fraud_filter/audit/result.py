@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -16,33 +16,17 @@ from fraud_filter.schema import HEADER_LABEL, LEGITIMATE
 from fraud_filter.text.console import PrintableConsole
 from fraud_filter.text.terminal import printable
 
-_ROWS = {
-    "payments": "records read",
-    "expected": "records that should be flagged",
-    "written": "flagged records written",
-    "approved_expected": "records that should be approved",
-    "approved": "approved records written",
-    "rejected_expected": "records that should be rejected",
-    "rejected": "records rejected",
-    "former": "records about a former topic of this name, left out",
-    "removed": "records removed from the topic before they were decided",
-    "lost": "records lost (without the decision that should be written)",
-    "duplicated": "records that repeat another",
-    "unexpected": "records that should not be there",
-    "unjudged": "records that can't be judged: their decisions are not checked",
-}
-_FEATURE_ROWS = {
-    "decisions": "flagged and approved records whose features (and score) were compared",
-    "differing": "of these, with others than they should have",
-    "untold": "records whose features no one can tell, neither lost nor unexpected",
-    "truncated": "records with a window that may be cut short",
-}
 #: What rules of a family look at.
 _FAMILIES = {"rules": "single records", "velocity": "velocity", "model": "the model's score"}
-_FAULTS = ("removed", "lost", "unexpected", "unjudged", "differing")
 
 
-class Finding(NamedTuple):
+def _row(label: str, *, is_fault: bool = False) -> Any:
+    """A figure of the table: what it counts, and whether more than none is wrong."""
+    return field(default=0, metadata={"label": label, "is_fault": is_fault})
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
     """One thing that is wrong: where the payment was read, and what is wrong with it."""
 
     partition: int
@@ -50,41 +34,40 @@ class Finding(NamedTuple):
     reason: str
 
 
-class Gap(NamedTuple):
+@dataclass(frozen=True, order=True)
+class Gap:
     """Offsets from `start` to before `end` of a partition that are no longer there."""
 
     partition: int
     start: int
     end: int
 
+    def __str__(self) -> str:
+        count = self.end - self.start
+        return f"partition {self.partition} offsets {self.start} to {self.end - 1} ({count:,} payments)"
 
-class FeatureCounts(NamedTuple):
-    """`decisions` are flagged and approved records whose features were compared, `differing` of them have wrong ones.
 
-    `untold` payments have features that no one can tell: their key came on several partitions, or a window reaches back
-    to before what is retained. They are neither lost nor unexpected. `truncated` payments have a window that holds as
-    many payments as the state keeps.
+@dataclass(frozen=True)
+class FeatureCounts:
+    """Features are untold where the key came on several partitions, or a window reaches back to before what is
+    retained; a window may be cut short where it holds as many payments as the state keeps.
     """
 
-    decisions: int
-    differing: int
-    untold: int
-    truncated: int
-
-
-class Found(NamedTuple):
-    """How much of what rules match is fraud, and how much of the fraud they match, as parts of 1; None of nothing."""
-
-    precision: float | None
-    recall: float | None
+    decisions: int = _row("flagged and approved records whose features (and score) were compared")
+    differing: int = _row("of these, with others than they should have", is_fault=True)
+    untold: int = _row("records whose features no one can tell, neither lost nor unexpected")
+    truncated: int = _row("records with a window that may be cut short")
 
 
 class Detected(NamedTuple):
-    """Counts of payments with a label, and what rules of each family find: of payments, velocity, a model."""
+    """Counts of payments with a label, and what rules of each family (single payments, velocity, a model) find.
+
+    `families` has the `precision` and `recall` of each, as parts of 1; None of nothing.
+    """
 
     labelled: int
     fraud: int
-    families: dict[str, Found]
+    families: dict[str, dict[str, float | None]]
 
 
 class Detection:
@@ -106,58 +89,55 @@ class Detection:
     def result(self) -> Detected:
         """The figures of the families that have a rule."""
         fraud = self._counts["", True]
-        found: dict[str, Found] = {}
+        found: dict[str, dict[str, float | None]] = {}
         for family in FAMILIES:
             if family in self._families.values():
                 hits = self._counts[family, True]
-                found[family] = Found(_part(hits, hits + self._counts[family, False]), _part(hits, fraud))
+                precision = _part(hits, hits + self._counts[family, False])
+                found[family] = {"precision": precision, "recall": _part(hits, fraud)}
         return Detected(fraud + self._counts["", False], fraud, found)
 
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What an audit found. All are counts of payments unless they say records.
+    """What an audit found between the offsets `start` and `end` of each partition: counts of payments, or of records.
 
-    `payments` were read; `expected` of them should be flagged and `rejected_expected` rejected. `written` flagged
-    records belong to them, copies too; `approved_expected` and `approved` are the same where decisions on all payments
-    are written. `rejected` payments have a rejected record. `lost` should have been flagged, approved or rejected and
-    were not; `undecided` of these come after the last decision of their partition, so that a filter that lags may still
-    have them to decide. `duplicated` counts extra copies (records). `unexpected` counts records that should not be
-    there: flagged, approved or rejected without cause, on another topic than its decision's, with other rules, key,
-    fields, bytes or source.timestamp than the payment's, or without readable source headers. `unjudged` payments made
-    the oracle fail: nothing is known of what was written about them. `former` counts records about payments of a former
-    topic of the same name, which are left out. `reject_reasons` counts the rightly rejected payments by the reason of
-    their record. `gaps` are offsets that Kafka removed before they were decided, as far as a checkpoint tells of them;
-    `missing` are those that were asked for and are no longer retained, decided or not. `features` is None where the
-    rules have none, `detection` where nobody asked what rules find of labelled fraud. `versions` counts the written
-    records by the version of the rules in their header, "" where there is none; `unknown` of them have one that is
-    neither the given rules' nor in the checkpoint, and were judged by those that were due.
+    `undecided` of the lost come after the last decision of their partition, so that a filter that lags may still have
+    them to decide. `unexpected` are flagged, approved or rejected without cause, on another topic than its decision's,
+    with other rules, key, fields, bytes or source.timestamp than the payment's, or without readable source headers.
+    Approved are payments that match no rule, where decisions on all payments are written. `reject_reasons` counts the
+    rightly rejected payments by the reason of their record. `gaps` are offsets that Kafka removed before they were
+    decided, as far as a checkpoint tells of them; `missing` are those that were asked for and are no longer retained,
+    decided or not. `features` is None where the rules have none, `detection` where nobody asked what rules find of
+    labelled fraud. `versions` counts the written records by the version of the rules in their header, "" where there is
+    none; `unknown` of them have one that is neither the given rules' nor in the checkpoint, and were judged by those
+    that were due.
     """
 
     start: dict[int, int]
     end: dict[int, int]
-    payments: int
-    expected: int
-    written: int
-    lost: int
-    undecided: int
-    duplicated: int
-    unexpected: int
-    rejected: int
-    rejected_expected: int
-    reject_reasons: dict[str, int]
-    examples: dict[str, tuple[Finding, ...]]
     took_s: float
+    examples: dict[str, tuple[Finding, ...]]
+    payments: int = _row("records read")
+    expected: int = _row("records that should be flagged")
+    written: int = _row("flagged records written")
+    approved_expected: int = _row("records that should be approved")
+    approved: int = _row("approved records written")
+    rejected_expected: int = _row("records that should be rejected")
+    rejected: int = _row("records rejected")
+    former: int = _row("records about a former topic of this name, left out")
+    lost: int = _row("records lost (without the decision that should be written)", is_fault=True)
+    duplicated: int = _row("records that repeat another")
+    unexpected: int = _row("records that should not be there", is_fault=True)
+    unjudged: int = _row("records that can't be judged: their decisions are not checked", is_fault=True)
+    undecided: int = 0
+    unknown: int = 0
+    reject_reasons: dict[str, int] = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
-    former: int = 0
     missing: tuple[Gap, ...] = ()
     features: FeatureCounts | None = None
     detection: Detected | None = None
     versions: dict[str, int] = field(default_factory=dict)
-    unknown: int = 0
-    unjudged: int = 0
-    approved: int = 0
-    approved_expected: int = 0
 
     @property
     def complete(self) -> bool:
@@ -176,18 +156,9 @@ class AuditResult:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        told = {name: value for name, value in vars(self).items() if name not in ("examples", "detection")}
-        examples = {kind: [finding._asdict() for finding in found] for kind, found in self.examples.items()}
-        gaps = {name: [gap._asdict() for gap in getattr(self, name)] for name in ("gaps", "missing")}
-        told["features"] = self.features._asdict() if self.features else None
-        told |= {"detection": plain(self.detection)} if self.detection else {}
-        added = {"complete": self.complete, "removed": self.removed}
-        return {"ok": self.ok, **told, **added, **gaps, "examples": examples}
-
-
-def plain(detected: Detected | None) -> dict[str, Any] | None:
-    """For JSON: precision and recall by family."""
-    return detected and {family: found._asdict() for family, found in detected.families.items()}
+        told = asdict(self) | {"ok": self.ok, "complete": self.complete, "removed": self.removed}
+        detection = told.pop("detection")
+        return told | ({"detection": detection.families} if detection else {})
 
 
 def _part(some: int, of: int) -> float | None:
@@ -212,15 +183,17 @@ def _table(result: AuditResult, title: str) -> Table:
     table = Table(title=title)
     table.add_column("what")
     table.add_column("count", justify="right")
-    counts = {name: getattr(result, name) for name in _ROWS}
-    if not (result.approved or result.approved_expected):
-        del counts["approved"], counts["approved_expected"]
-    labelled = [(name, _ROWS[name], count) for name, count in counts.items()]
-    if result.features:
-        labelled += [(name, label, getattr(result.features, name)) for name, label in _FEATURE_ROWS.items()]
-    for name, label, count in labelled:
-        table.add_row(label, f"{count:,}", style="bold red" if name in _FAULTS and count else "")
+    parts: list[Any] = [result, *filter(None, [result.features])]
+    for part in parts:
+        for one in fields(part):
+            if one.metadata:
+                _add(table, one.metadata["label"], getattr(part, one.name), one.metadata["is_fault"])
+    _add(table, "records removed from the topic before they were decided", result.removed, is_fault=True)
     return table
+
+
+def _add(table: Table, label: str, count: int, is_fault: bool) -> None:
+    table.add_row(label, f"{count:,}", style="bold red" if is_fault and count else "")
 
 
 def _detection(detected: Detected) -> Table | str:
@@ -231,13 +204,13 @@ def _detection(detected: Detected) -> Table | str:
     for heading in ("precision", "recall"):
         table.add_column(heading, justify="right")
     for family, found in detected.families.items():
-        table.add_row(_FAMILIES[family], *("-" if part is None else f"{part:.1%}" for part in found))
+        table.add_row(_FAMILIES[family], *("-" if part is None else f"{part:.1%}" for part in found.values()))
     return table
 
 
 def _lines(result: AuditResult) -> Iterator[str]:
-    yield from (f"removed: {_where(gap)}" for gap in result.gaps)
-    yield from (f"not audited, no longer retained: {_where(gap)}" for gap in result.missing)
+    yield from (f"removed: {gap}" for gap in result.gaps)
+    yield from (f"not audited, no longer retained: {gap}" for gap in result.missing)
     if len(result.versions) > 1 or result.unknown:
         counts = ", ".join(f"{version or 'none'}: {count:,}" for version, count in result.versions.items())
         yield f"records by the version of the rules that decided: {counts}"
@@ -247,8 +220,8 @@ def _lines(result: AuditResult) -> Iterator[str]:
             "--checkpoint names where the filter has kept them"
         )
     for kind, findings in result.examples.items():
-        for partition, offset, reason in findings:
-            yield f"{kind}: partition {partition}, offset {offset}: {printable(reason)}"
+        for one in findings:
+            yield f"{kind}: partition {one.partition}, offset {one.offset}: {printable(one.reason)}"
     yield f"{_verdict(result)} ({result.took_s:.1f} s)"
     if result.undecided:
         yield (
@@ -256,10 +229,6 @@ def _lines(result: AuditResult) -> Iterator[str]:
             "the filter lags it may have them still to decide: audit again later, or with a longer --settle, or with "
             "--to up to the committed offsets."
         )
-
-
-def _where(gap: Gap) -> str:
-    return f"partition {gap.partition} offsets {gap.start} to {gap.end - 1} ({gap.end - gap.start:,} payments)"
 
 
 def _verdict(result: AuditResult) -> str:

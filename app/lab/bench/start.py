@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fraud_filter.audit.result import plain
 from fraud_filter.audit.run import audit
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.topics import create_topics
@@ -140,8 +139,8 @@ class Start:
             audit=Audited.of(found),
             flagged=found.written,
             rejected=found.rejected,
-            features=compared and {"decisions": compared.decisions, "differing": compared.differing},
-            detection=plain(found.detection),
+            features={"decisions": compared.decisions, "differing": compared.differing} if compared else None,
+            detection=found.detection and found.detection.families,
         )
 
     def _start(self, contender: Child, topic: InputTopic, tail: RejectedTail) -> None:

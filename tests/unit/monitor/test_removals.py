@@ -47,7 +47,7 @@ def test_the_gaps_that_an_audit_tells(
 ) -> None:
     recorded = Recorded([Gap(0, *each) for each in losses], {0: committed})
     found = find_gaps(recorded, {0: low}, {0: low}, {0: 40})
-    assert [gap[1:] for gap in found] == gaps
+    assert [(gap.start, gap.end) for gap in found] == gaps
 
 
 def test_gaps_outside_of_the_audited_range_are_not_told() -> None:
