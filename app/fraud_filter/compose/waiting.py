@@ -37,26 +37,18 @@ def start(stack: Stack, words: Iterable[str], services: list[str], timeout_s: fl
     return time.monotonic() - began
 
 
-def unready(states: list[ServiceState], services: list[str]) -> list[str]:
-    """The services that are not ready, those that can't become so first."""
-    waiting = [service for service in services if service not in _ready(states, services)]
-    broken = {state.service for state in states if state.broken}
-    return sorted(waiting, key=lambda service: service not in broken)
-
-
-def _ready(states: list[ServiceState], services: list[str]) -> set[str]:
-    by_service: dict[str, list[ServiceState]] = {}
-    for state in states:
-        by_service.setdefault(state.service, []).append(state)
-    return {name for name in services if by_service.get(name) and all(state.ready for state in by_service[name])}
+def unready(stack: Stack, services: list[str]) -> dict[str, list[ServiceState]]:
+    """The containers of each service that is not ready; a service may have none."""
+    states = stack.states()
+    found = {service: [state for state in states if state.service == service] for service in services}
+    return {service: mine for service, mine in found.items() if not mine or not all(state.ready for state in mine)}
 
 
 def _failure(stack: Stack, services: list[str], reason: str) -> FraudFilterError:
-    states = stack.states()
+    """What is not ready; first what can't become so."""
     lines = []
-    for service in unready(states, services):
-        mine = [state for state in states if state.service == service]
-        lines.append(f"{service} is {', '.join(state.word for state in mine) or 'not there'}")
+    for name, mine in sorted(unready(stack, services).items(), key=lambda one: not any(each.broken for each in one[1])):
+        lines.append(f"{name} is {', '.join(state.word for state in mine) or 'not there'}")
         for state in mine:
             if state.state != "created":
                 log = state.container.logs(tail=_LOG_LINES).decode(errors="replace").rstrip()

@@ -1,1 +1,1 @@
-"""The Java runtime and the jars that it runs, by their locks."""
+"""Starts Java for Spark, with the locked jars and the archive of classes."""

@@ -145,7 +145,7 @@ class ComposeStack:
             FraudFilterError: one is not, within `timeout_s` seconds.
         """
         services = self.stack.services()
-        healthy = lambda: not unready(self.stack.states(), services)  # noqa: E731
+        healthy = lambda: not unready(self.stack, services)  # noqa: E731
         wait_until(healthy, timeout_s, "not all services were healthy", every_s=1)
 
 
