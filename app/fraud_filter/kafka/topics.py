@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TypeVar
 
 import yaml
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # it is public
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from fraud_filter.config import Settings
@@ -22,7 +22,7 @@ Content = TypeVar("Content", bound=BaseModel)
 
 
 def read_file(file: Path, what: str, content: type[Content]) -> Content:
-    """The content of a YAML file.
+    """The content of a YAML file; each value in it is the text that is written.
 
     Args:
         what: kind of file, such as "topics file", for messages.
@@ -66,13 +66,6 @@ _TIMESTAMP_TYPE = "message.timestamp.type"
 _log = logging.getLogger(__name__)
 
 
-def _config_text(values: Any) -> Any:
-    """Kafka's configuration values are text; YAML reads numbers and booleans."""
-    if not isinstance(values, dict):
-        return values
-    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in values.items()}
-
-
 class TopicSpec(BaseModel):
     """One topic as it should be: name, number of partitions and replicas, Kafka topic configuration."""
 
@@ -81,7 +74,7 @@ class TopicSpec(BaseModel):
     name: str = Field(min_length=1)
     partitions: int = Field(ge=1)
     replication_factor: int = Field(1, ge=1)
-    config: Annotated[dict[str, str], BeforeValidator(_config_text)] = Field(default_factory=dict)
+    config: dict[str, str] = Field(default_factory=dict)
 
 
 class _TopicsFile(BaseModel):

@@ -1,4 +1,4 @@
-"""YAML in, plain values or one kind of error out."""
+"""YAML in; texts, lists and mappings, or one kind of error out."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 import yaml
 
 
-def parse_yaml(text: str, loader: type[yaml.SafeLoader | yaml.BaseLoader] = yaml.SafeLoader) -> Any:
-    """The value of a document.
+def parse_yaml(text: str, loader: type[yaml.BaseLoader] = yaml.BaseLoader) -> Any:
+    """The value of a document; each value in it is the text that is written, so that `NO` and `00123` stay as they are.
 
     Raises:
-        yaml.YAMLError: it is no YAML, or holds a value that can't be made. PyYAML itself gives other errors for some:
-            a list as a key, a date that does not exist, `!!bool x`, a number of thousands of digits, deep nesting.
+        yaml.YAMLError: it is no YAML. PyYAML itself gives other errors for deep nesting, and for characters that there
+            are not.
     """
     try:
-        return yaml.load(text, Loader=loader)  # noqa: S506 - neither loader runs code
+        return yaml.load(text, Loader=loader)  # noqa: S506 - it runs no code
     except RecursionError:
         raise yaml.YAMLError("it is nested too deeply") from None
     except (ValueError, TypeError, LookupError, AttributeError) as error:

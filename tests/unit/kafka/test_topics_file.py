@@ -54,7 +54,7 @@ def test_values_are_what_kafka_takes(tmp_path: Path) -> None:
         ("topics: [", "can't be read"),
         ("nope: 1", "topics: "),
         ("topics: []", "topics: []"),
-        ("topics: [{name: a, partitions: 0}]", "topics.0.partitions: 0 is not accepted"),
+        ("topics: [{name: a, partitions: 0}]", "topics.0.partitions: '0' is not accepted"),
         ("topics: [{name: a}]", "topics.0.partitions"),
         ("topics: [{name: a, partitions: 1, config: nope}]", "topics.0.config: 'nope' is not accepted"),
         ("topics: [{name: a, partitions: 1, retention: 5}]", "topics.0.retention"),
