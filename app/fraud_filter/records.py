@@ -15,6 +15,9 @@ from fraud_filter import schema as layout
 from fraud_filter.config import Settings
 from fraud_filter.schema import FIRST_TIME_US, LAST_TIME_US, REASON_RECORD_TIME, REASON_TOO_LARGE
 
+#: Of a payment's number among all payments of a topic.
+OFFSET_BITS, _PARTITION_BITS = 48, 15
+
 _GROWTH = 4
 
 #: For headers, the names of matched rules, and the names of fields.
@@ -43,6 +46,17 @@ def most_written_bytes(settings: Settings) -> int:
     return _GROWTH * settings.max_record_bytes + _ADDED_BYTES
 
 
+def decision_id(partition: int, offset: int) -> int:
+    """The number of the payment that a decision is about, among all payments of a topic.
+
+    Raises:
+        ValueError: no topic has such a partition or offset.
+    """
+    if not (0 <= partition < 1 << _PARTITION_BITS and 0 <= offset < 1 << OFFSET_BITS):
+        raise ValueError(f"partition {partition}, offset {offset}")
+    return partition << OFFSET_BITS | offset
+
+
 Headers = Iterable[tuple[str, bytes | None]]
 
 
@@ -51,7 +65,8 @@ class Source(NamedTuple):
 
     `reason` is the reject.reason header of a rejected record, else empty; `topic_id`, and the `version` of
     the rules and of the `model` that decided, are empty where none was written. `truncated` are features whose window
-    may be cut short. `decision` is APPROVE, FLAG or REJECT.
+    may be cut short. `decision` is APPROVE, FLAG or REJECT. `writer` is the generation of the filter that wrote it, 0
+    where none was written.
     """
 
     topic: str
@@ -64,6 +79,7 @@ class Source(NamedTuple):
     model: str = ""
     truncated: tuple[str, ...] = ()
     decision: str = layout.FLAG
+    writer: int = 0
 
 
 def read_source(headers: Headers | None) -> Source | None:
@@ -84,6 +100,7 @@ def read_source(headers: Headers | None) -> Source | None:
             _text(found, layout.HEADER_MODEL),
             tuple(filter(None, _text(found, layout.HEADER_TRUNCATED).split(","))),
             _decision(found),
+            int(_text(found, layout.HEADER_WRITER) or 0),
         )
     except (KeyError, ValueError, TypeError, AttributeError):
         return None

@@ -25,6 +25,8 @@ HEADER_RULES = "rules.version"
 #: What was decided: APPROVE, FLAG or REJECT.
 HEADER_DECISION = "decision"
 APPROVE, FLAG, REJECT = "approve", "flag", "reject"
+#: Which start of a filter wrote the record: a number that rises with each start on the checkpoint (`next_writer`).
+HEADER_WRITER = "writer"
 #: Header of rejected records: why, one of the REASON_* values, the last three followed by ": " and names of fields.
 #: A record that is too large is written without key and value; where it lies is in the headers.
 HEADER_REASON = "reject.reason"

@@ -6,6 +6,7 @@ Spark reads none of it. Each file is replaced in one atomic step.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
@@ -129,11 +130,27 @@ STATE: Note[KeptState | None] = Note("state", KeptState, None)
 VERSIONS: Note[list[Began]] = Note("versions", list[Began], [])
 #: What the active filter runs with.
 ACTIVE: Note[Fingerprint] = Note("active", dict[str, str], {})
+#: The generation of what the newest filter writes.
+WRITER: Note[int] = Note("writer", int, 0)
 
 
 def document_of(version: str) -> Note[dict[str, Any]]:
     """Where the rules of a version are kept."""
     return Note(f"rules/{version}", dict[str, Any], {})
+
+
+def next_writer(files: CheckpointFiles) -> int:
+    """The generation of the filter that starts now: higher than all that wrote from this checkpoint before.
+
+    Milliseconds since 1970 where clocks are right, so that a new checkpoint over the same topics goes on, too.
+
+    Raises:
+        UsageError: what is kept can't be read.
+        CheckpointError: the file system refuses.
+    """
+    generation = max(WRITER.read(files) + 1, round(time.time() * 1000))
+    WRITER.write(files, generation)
+    return generation
 
 
 def add_losses(files: CheckpointFiles, losses: list[Loss]) -> list[Loss]:

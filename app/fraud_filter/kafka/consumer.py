@@ -21,6 +21,8 @@ BATCH_RECORDS = 10_000
 
 #: librdkafka fetches ahead; without a limit that is 64 MB for each of the reader's partitions.
 _FETCH_AHEAD_KB = 16_384
+#: A fetch for one record of a partition: what is larger is given whole all the same.
+_FIRST_BYTES = 65_536
 
 
 @contextmanager
@@ -176,10 +178,34 @@ def first_time_ms(settings: Settings, partition: int, start: int, end: int) -> i
     """The append time (ms since 1970) of the input's first record from `start` on; None where none is before `end`.
 
     Raises:
-        FraudFilterError: as `read_records`.
+        FraudFilterError: as `first_times_ms`.
     """
-    records = next(read_records(settings, settings.input_topic, {partition: start}, {partition: end}), [])
-    return int(records[0].timestamp()[1]) if records else None
+    return first_times_ms(settings, {partition: start}, {partition: end}).get(partition)
+
+
+def first_times_ms(settings: Settings, at: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
+    """The append time (ms since 1970) of the input's first record from `at` on, by partition.
+
+    Partitions that have none before `ends` are left out.
+
+    Raises:
+        FraudFilterError: the broker stopped answering, or the records were removed.
+    """
+    times: dict[int, int] = {}
+    left = {number for number, offset in at.items() if offset < ends[number]}
+    until = time.monotonic() + settings.kafka_timeout_s
+    with open_consumer(settings, enable_partition_eof=True, fetch_message_max_bytes=_FIRST_BYTES) as consumer:
+        consumer.assign([TopicPartition(settings.input_topic, number, at[number]) for number in sorted(left)])
+        while left:
+            message = consumer.poll(0.5)
+            if message is None:
+                if time.monotonic() > until:
+                    raise FraudFilterError(f"topic {settings.input_topic!r}: partitions {sorted(left)} can't be read")
+                continue
+            batch, done = _sort_out([message], settings.input_topic, left, ends)
+            times |= {one.partition(): int(one.timestamp()[1]) for one in batch}
+            left -= done | set(times)
+    return times
 
 
 def _sort_out(messages: list[Any], topic: str, left: set[int], end: Mapping[int, int]) -> tuple[list[Any], set[int]]:

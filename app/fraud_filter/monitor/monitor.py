@@ -48,13 +48,14 @@ _HEARTBEAT_S = 10.0
 class StartPosition:
     """Where a query was started: the id of its input topic, its offsets by partition, and its checkpoint's files.
 
-    `watermark_ms`: that of its state, where the query has to know it.
+    `watermark_ms`: that of its state, where the query has to know it. `writer`: the generation of what it writes.
     """
 
     topic_id: str
     at: Offsets
     files: CheckpointFiles
     watermark_ms: int = 0
+    writer: int = 0
 
 
 @dataclass

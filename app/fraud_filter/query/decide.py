@@ -38,15 +38,10 @@ _SEPARATORS = "".join(map(chr, range(0xE000, 0xF900)))
 def is_blocked(column: Column, ids: Sequence[str]) -> Column:
     """A boolean column: is the text of `column` one of the `ids`? Null where the text is.
 
-    The active Spark session broadcasts the ids, some 100 bytes each in the driver and in each executor (Spark guide,
-    "Broadcast Variables").
+    The active Spark session broadcasts the ids, some 100 bytes each in the driver and in each executor.
     """
-    from pyspark.sql import SparkSession
-
-    spark = SparkSession.active()
-    jvm: Any = spark._jvm
-    listed = invoke.constant(jvm, spark._jsc.broadcast(_hash_set(jvm, ids)), "org.apache.spark.broadcast.Broadcast")
-    held = invoke.call(jvm, listed, "value", invoke.object_type(jvm, "java.util.HashSet"))
+    jvm = active_jvm()
+    held = invoke.broadcast(jvm, _hash_set(jvm, ids), "java.util.HashSet")
     text = invoke.expression(jvm, column.cast("string"))
     return invoke.column(jvm, invoke.call(jvm, held, "contains", invoke.data_type(jvm, "BOOLEAN"), text))
 
@@ -96,7 +91,8 @@ def decide(
         watermark_ms: of the state of features, as `add_features` takes it.
 
     Returns:
-        Columns `key`, `value`, `topic`, `headers`, as Spark's Kafka sink takes them; one row a written record.
+        Columns `key`, `value`, `topic`, `headers`, as Spark's Kafka sink takes them, and the payment's `_partition` and
+        `_offset`; one row a record to write.
     """
     bounded = _bounded(records, settings.max_record_bytes)
     remember = partial(add_features, watermark_ms=watermark_ms) if since is None else add_features_in_batch
@@ -122,6 +118,8 @@ def decide(
         F.when(is_rejected, F.col("_value")).otherwise(_judged_json(schema, rules).cast("binary")).alias("value"),
         by_decision(settings.rejected_topic, settings.flagged_topic, settings.approved_topic).alias("topic"),
         F.concat(own, decision, F.when(is_rejected, rejected).otherwise(truncated)).alias("headers"),
+        "_partition",
+        "_offset",
     )
 
 

@@ -35,6 +35,25 @@ def constant(jvm: Any, value: Any, name: str) -> Any:
     return java_class(jvm, f"{_EXPRESSIONS}.Literal")(value, object_type(jvm, name))
 
 
+def broadcast(jvm: Any, value: Any, name: str) -> Any:
+    """The Java object `value` of the class `name` as an expression; each executor holds it once.
+
+    (Spark guide, "Broadcast Variables")
+    """
+    from pyspark.sql import SparkSession
+
+    held = constant(jvm, SparkSession.active()._jsc.broadcast(value), "org.apache.spark.broadcast.Broadcast")
+    return call(jvm, held, "value", object_type(jvm, name))
+
+
+def static(jvm: Any, name: str, method: str, result: Any, *arguments: Any) -> Any:
+    """The call of a static `method` of the class `name` as an expression, as `call`."""
+    seq = java_class(jvm, "PythonUtils").toSeq
+    expression = java_class(jvm, f"{_EXPRESSIONS}.objects.StaticInvoke")
+    owner, none = java_class(jvm, "java.lang.Class").forName(name), java_class(jvm, "scala.Option").empty()
+    return expression(owner, result, method, seq(list(arguments)), seq([]), True, True, True, none)
+
+
 def call(jvm: Any, target: Any, method: str, result: Any, *arguments: Any) -> Any:
     """The call of `method` on the expression `target` as an expression; null where an argument is.
 
@@ -49,11 +68,7 @@ def call(jvm: Any, target: Any, method: str, result: Any, *arguments: Any) -> An
 
 def text(jvm: Any, java_text: Any) -> Any:
     """The expression `java_text`, a `java.lang.String`, as an expression of type STRING."""
-    seq = java_class(jvm, "PythonUtils").toSeq
-    strings = java_class(jvm, "java.lang.Class").forName("org.apache.spark.unsafe.types.UTF8String")
-    static = java_class(jvm, f"{_EXPRESSIONS}.objects.StaticInvoke")
-    none, arguments = java_class(jvm, "scala.Option").empty(), seq([java_text])
-    return static(strings, data_type(jvm, "STRING"), "fromString", arguments, seq([]), True, True, True, none)
+    return static(jvm, "org.apache.spark.unsafe.types.UTF8String", "fromString", data_type(jvm, "STRING"), java_text)
 
 
 @functools.lru_cache(_HELD)

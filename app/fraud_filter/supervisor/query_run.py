@@ -18,6 +18,7 @@ from fraud_filter.supervisor.failures import DataLossError, RestartableError, ex
 from fraud_filter.supervisor.losses import compare, require_all
 
 if TYPE_CHECKING:
+    from pyroaring import BitMap64
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -58,15 +59,25 @@ def prepare(
     return Prepared(settings, topic_id, decisions, watermark_ms)
 
 
-def start_query(
+def prepare_again(
     spark: SparkSession,
     inputs: preflight.Inputs,
     settings: Settings,
     topic_id: str,
     prepared: Prepared | None = None,
     watermark_ms: int = 0,
+) -> Prepared:
+    """What was `prepared` where that fits, else as `prepare`."""
+    wanted = settings, topic_id, watermark_ms
+    if prepared and (prepared.settings, prepared.topic_id, prepared.watermark_ms) == wanted:
+        return prepared
+    return prepare(spark, inputs, *wanted)
+
+
+def start_query(
+    inputs: preflight.Inputs, settings: Settings, prepared: Prepared, written: BitMap64, writer: int
 ) -> StreamingQuery:
-    """Starts the query over `inputs`, from what was `prepared` where that fits; `watermark_ms` as of `decide`.
+    """Starts the query over `inputs`, from what was `prepared`; `written` and `writer` as of `write_once`.
 
     Raises:
         UsageError: Spark refuses it in this mode.
@@ -74,10 +85,7 @@ def start_query(
     """
     from fraud_filter.query import sinks
 
-    wanted = settings, topic_id, watermark_ms
-    if prepared is None or (prepared.settings, prepared.topic_id, prepared.watermark_ms) != wanted:
-        prepared = prepare(spark, inputs, *wanted)
-    return start(sinks.write(prepared.decisions, inputs.mode, settings), settings)
+    return start(sinks.write(prepared.decisions, inputs.mode, settings, written, writer), settings)
 
 
 def start(writer: DataStreamWriter, settings: Settings) -> StreamingQuery:
@@ -112,12 +120,11 @@ def outlived_by_java(error: Exception) -> bool:
 class Ending:
     """Follows one query; `alarm` is for the watchdog, in whatever thread it runs."""
 
-    def __init__(self, query: StreamingQuery, settings: Settings, *, holds_tasks: bool) -> None:
-        """`holds_tasks`: the mode's tasks are long, and not tried again when they fail."""
+    def __init__(self, query: StreamingQuery, settings: Settings) -> None:
         self._query = query
         self._settings = settings
         # Without a cluster the executor is Java itself, which has not been lost.
-        self._may_lose_executors = holds_tasks and not settings.spark_master.startswith("local")
+        self._may_lose_executors = not settings.spark_master.startswith("local")
         # No SimpleQueue: its `get` waits forever where a signal handler outlasts its timeout (Python 3.11).
         self._errors: queue.Queue[FraudFilterError] = queue.Queue()
         threading.Thread(target=self._await_end, name="query-end", daemon=True).start()

@@ -26,13 +26,14 @@ from fraud_filter.supervisor.failures import AWAY, REASONS, Reason, RestartableE
 from fraud_filter.supervisor.handover import Handover, When, asked_by_signals
 from fraud_filter.supervisor.java import Java, silence
 from fraud_filter.supervisor.policy import Policy
-from fraud_filter.supervisor.query_run import Ending, explain_end, outlived_by_java, start_query
+from fraud_filter.supervisor.query_run import Ending, explain_end, outlived_by_java, prepare_again, start_query
 from fraud_filter.supervisor.rollback import note_former
 from fraud_filter.supervisor.set_aside import Search, set_aside
 from fraud_filter.supervisor.signals import Stop, stop_on_signals
 from fraud_filter.supervisor.standby import Standby
 from fraud_filter.supervisor.start_position import find_start_position
 from fraud_filter.supervisor.states import Event, State, next_state
+from fraud_filter.supervisor.written import WrittenDecisions
 from fraud_filter.text.logs import get_logger
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class FilterRun:
         self.settings, self.inputs, self.monitor, self.stop, self.lock = settings, inputs, monitor, stop, lock
         self.on_start, self.standby = on_start, standby
         self.policy, self.search = Policy(settings), Search(settings, stop)
+        self.written = standby.written if standby else WrittenDecisions(settings)
         self.first = True
         #: When the present start began, on the monotonic clock.
         self.began = 0.0
@@ -143,6 +145,7 @@ class FilterRun:
             end_s = _END_S
         finally:
             self.monitor.set_state("stopping")
+            self.written.close()
             self._end_java(end_s)
 
     def _move(self, state: State) -> State:
@@ -263,16 +266,26 @@ class FilterRun:
         settings, position = self._find_position()
         if self.search.start_at(position.at) and not self.stop.requested:
             with self.stop.hastened_by(self.java.kill):
-                has_moved = set_aside(self.search, spark, self.java, inputs, position, self.monitor.metrics)
+                has_moved = set_aside(
+                    self.search, spark, self.java, inputs, position, self.written, self.monitor.metrics
+                )
             if has_moved:
                 settings, position = self._find_position()
         if self.stop.requested:
             return "stop-requested"
         with self._within_start():
-            prepared = self.standby.prepared if self.standby else None
-            query = start_query(spark, inputs, settings, position.topic_id, prepared, position.watermark_ms)
+            with self._restartable("broker-away", FraudFilterError):
+                self.written.follow(position.topic_id, position.at)
+            kept = self.standby.prepared if self.standby else None
+            prepared = prepare_again(spark, inputs, settings, position.topic_id, kept, position.watermark_ms)
+            with self._restartable("broker-away", FraudFilterError):
+                written = self.written.settle(self.stop)
+            if self.stop.requested:  # what is written is not known
+                return "stop-requested"
+            query = start_query(inputs, settings, prepared, written, position.writer)
             with suppress(CheckpointError):  # it is for standbys; the query does without
                 ACTIVE.write(position.files, fingerprint(inputs, self.settings))
+        self.written.close()
         self.monitor.metrics.set_slots(inputs.slots, slots)
         if inputs.model:
             self.monitor.metrics.of(MODEL, inputs.model.version).set(1)
@@ -286,7 +299,7 @@ class FilterRun:
             rules=len(inputs.rules.rules),
             seconds=round(time.monotonic() - self.began, 1),
         )
-        ending = Ending(query, self.settings, holds_tasks=inputs.mode.holds_tasks)
+        ending = Ending(query, self.settings)
         with self._within_start():
             gives_way = self.standby is not None
             self.monitor.watch(spark, query, inputs, position, ending.alarm, gives_way=gives_way)

@@ -22,6 +22,7 @@ from fraud_filter.metrics.catalogue import SET_ASIDE
 from fraud_filter.metrics.filter_metrics import FilterMetrics
 from fraud_filter.monitor.monitor import StartPosition
 from fraud_filter.query.preflight import Inputs
+from fraud_filter.records import decision_id
 from fraud_filter.rules.features import reach_ms
 from fraud_filter.rules.version import ruling_of
 from fraud_filter.supervisor.failures import Reason, RestartableError, cause
@@ -29,9 +30,11 @@ from fraud_filter.supervisor.java import Java
 from fraud_filter.supervisor.losses import Bounds
 from fraud_filter.supervisor.narrowing import Narrowing, Span
 from fraud_filter.supervisor.signals import Stop
+from fraud_filter.supervisor.written import WrittenDecisions
 from fraud_filter.text.logs import get_logger
 
 if TYPE_CHECKING:
+    from pyroaring import BitMap64
     from pyspark.sql import SparkSession
 
 _log = get_logger(__name__)
@@ -55,7 +58,7 @@ class Search:
     """Counts the ends of queries at the same position, and searches once they repeat; it outlives Java."""
 
     def __init__(self, settings: Settings, stop: Stop) -> None:
-        self.settings, self._stop = settings, stop
+        self.settings, self.stop = settings, stop
         self._at: Offsets | None = None
         self._ends = 0
         self._narrowing: Narrowing | None = None
@@ -81,7 +84,15 @@ class Search:
         advanced, self._advanced = self._advanced, False
         return advanced
 
-    def run(self, spark: SparkSession, java: Java, inputs: Inputs, topic_id: str, bounds: Bounds) -> Narrowing | None:
+    def run(
+        self,
+        spark: SparkSession,
+        java: Java,
+        inputs: Inputs,
+        position: StartPosition,
+        written: WrittenDecisions,
+        bounds: Bounds,
+    ) -> Narrowing | None:
         """Searches from where the query is to start; `bounds` are the first and the end offset by partition.
 
         Returns:
@@ -100,18 +111,18 @@ class Search:
         if self._trying:  # Java died of it
             self._note_heavy(narrowing.next() or [])
             self._note(passed=False)
-        while not self._stop.requested and (spans := narrowing.next()):
+        while not self.stop.requested and (spans := narrowing.next()):
             self._trying = True
-            passed = self._try(spark, java, inputs, topic_id, spans)
+            passed = self._try(spark, java, inputs, position, written, spans)
             if not passed and inputs.rules.features and _is_single(spans):  # what it looks back at may be the reason
-                passed = self._try(spark, java, inputs, topic_id, spans, looks_back=False)
+                passed = self._try(spark, java, inputs, position, written, spans, looks_back=False)
             self._note(passed=passed)
             if narrowing.is_unproven:
                 before = [Span(n, max(low, at[n] - _CONTROL), at[n]) for n, (low, _) in bounds.items() if n in at]
                 before = [span for span in before if span.start < span.end]
-                if before and self._try(spark, java, inputs, topic_id, before):
+                if before and self._try(spark, java, inputs, position, written, before):
                     narrowing.vouch()
-        if self._stop.requested:
+        if self.stop.requested:
             return None
         self._narrowing, self._ends = None, 0
         _log.warning("searched_record", query=self.settings.query_name, found=len(narrowing.found))
@@ -131,7 +142,8 @@ class Search:
         spark: SparkSession,
         java: Java,
         inputs: Inputs,
-        topic_id: str,
+        position: StartPosition,
+        written: WrittenDecisions,
         spans: list[Span],
         *,
         looks_back: bool = True,
@@ -142,7 +154,9 @@ class Search:
         without = self._narrowing.failing if self._narrowing else []
         try:
             with java.killed_after(_MOST_S):
-                decide_range(spark, inputs, self.settings, topic_id, spans, without, looks_back=looks_back)
+                # A try that failed has written some.
+                known = settle(written, self.stop)
+                decide_range(spark, inputs, self.settings, position, known, spans, without, looks_back=looks_back)
         except (Py4JJavaError, PySparkException) as error:  # others are no answer of Java's
             said = str(error)
             if java.returncode is not None or java.overdue:
@@ -156,6 +170,18 @@ class Search:
         return True
 
 
+def settle(written: WrittenDecisions, stop: Stop) -> BitMap64:
+    """What the outputs hold, as `WrittenDecisions.settle`.
+
+    Raises:
+        RestartableError: the brokers don't answer.
+    """
+    try:
+        return written.settle(stop)
+    except FraudFilterError as error:
+        raise RestartableError("broker-away", str(error)) from None
+
+
 def _is_single(spans: list[Span]) -> bool:
     return len(spans) == 1 and spans[0].end - spans[0].start == 1
 
@@ -164,7 +190,8 @@ def decide_range(
     spark: SparkSession,
     inputs: Inputs,
     settings: Settings,
-    topic_id: str,
+    position: StartPosition,
+    written: BitMap64,
     spans: list[Span],
     without: list[tuple[int, int]],
     *,
@@ -173,6 +200,8 @@ def decide_range(
     """Decides the records of ranges, one of a partition, and writes what is to be written of them.
 
     Args:
+        position: whose topic and writer it is.
+        written: `decision_id` of payments whose decisions the outputs hold.
         without: partition and offset of records that are not read.
         looks_back: whether features look at records before the ranges.
 
@@ -189,9 +218,9 @@ def decide_range(
     records = [sources.read_range(spark, settings, layer) for layer in layers(read, without)]
     decisions = query.decide(
         reduce(lambda one, other: one.union(other), records), inputs.schema, inputs.rules, settings,
-        topic_id, inputs.model, since={number: start for number, (start, _) in wanted.items()},
+        position.topic_id, inputs.model, since={number: start for number, (start, _) in wanted.items()},
     )  # fmt: skip
-    sinks.write_range(decisions, settings)
+    sinks.write_range(decisions, settings, written, position.writer)
 
 
 def layers(read: Mapping[int, tuple[int, int]], without: list[tuple[int, int]]) -> list[dict[int, tuple[int, int]]]:
@@ -226,7 +255,13 @@ Headers = list[tuple[str, str | bytes | None]]
 
 
 def set_aside(
-    search: Search, spark: SparkSession, java: Java, inputs: Inputs, position: StartPosition, metrics: FilterMetrics
+    search: Search,
+    spark: SparkSession,
+    java: Java,
+    inputs: Inputs,
+    position: StartPosition,
+    written: WrittenDecisions,
+    metrics: FilterMetrics,
 ) -> bool:
     """Searches for records that end the query, and has it go on behind what was found; whether it does.
 
@@ -239,15 +274,20 @@ def set_aside(
     try:
         with open_consumer(settings) as consumer:
             bounds = find_input_bounds(consumer, settings)
+        written.follow(position.topic_id, {number: max(0, at - _CONTROL) for number, at in position.at.items()})
     except FraudFilterError as error:
         raise RestartableError("broker-away", str(error)) from None
-    found = search.run(spark, java, inputs, position.topic_id, bounds)
+    found = search.run(spark, java, inputs, position, written, bounds)
     if found is None:
         return False
     own = {layout.HEADER_RULES: ruling_of(inputs.rules, inputs.schema, settings).version}
+    own |= {layout.HEADER_WRITER: str(position.writer)}
+    known = settle(written, search.stop)
     own |= {layout.HEADER_TOPIC_ID: position.topic_id} if position.topic_id else {}
     own |= {layout.HEADER_MODEL: inputs.model.version} if inputs.model else {}
     for partition, offset in found.found:
+        if decision_id(partition, offset) in known:  # by a filter that died before it went on
+            continue
         reject(settings, partition, offset, own, is_heavy=partition in search.heavy)
         metrics.of(SET_ASIDE).inc()
     # A state that has not seen the others' payments reads them.

@@ -28,6 +28,7 @@ from fraud_filter.supervisor.query_run import Prepared, prepare
 from fraud_filter.supervisor.signals import Stop
 from fraud_filter.supervisor.start_position import match_state
 from fraud_filter.supervisor.warm_up import warm_up
+from fraud_filter.supervisor.written import WrittenDecisions
 from fraud_filter.text.logs import get_logger
 
 if TYPE_CHECKING:
@@ -54,9 +55,14 @@ class Standby:
     prepared: Prepared | None = None
     #: By which a rollback names us.
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    #: What the outputs hold; followed while we wait.
+    written: WrittenDecisions = field(init=False)
     _is_warm: bool = False
     _waits: bool = False
     _differing: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.written = WrittenDecisions(self.settings)
 
     def wait(self, java: Java, spark: SparkSession, inputs: Inputs) -> bool:
         """Warms up and waits until the active filter is gone; does neither where there is none.
@@ -77,6 +83,7 @@ class Standby:
         if not self._is_due(files):
             own = fingerprint(inputs, settings)
             self._compare(files, own)  # who looks at a ready standby finds whether it differs
+            self._follow_outputs(files)
             self._waits = True
             self.monitor.set_state("standby")
             _log.info(
@@ -147,6 +154,7 @@ class Standby:
                     request.renew()
                 if time.monotonic() >= compare_at:
                     self._compare(files, own)
+                    self._follow_outputs(files)
                     compare_at = time.monotonic() + _COMPARE_S
                 if java.returncode is not None:
                     raise RestartableError("java-gone", f"Spark's Java process ended with code {java.returncode}")
@@ -186,6 +194,16 @@ class Standby:
                 _log.warning("standby_differs", query=self.settings.query_name, differs_in=",".join(found))
             else:
                 _log.info("standby_alike", query=self.settings.query_name)
+
+    def _follow_outputs(self, files: CheckpointFiles) -> None:
+        """Reads on what is decided and not committed, so that a takeover has to read the last moment alone."""
+        if self.settings.source != "kafka":
+            return
+        try:
+            found = compare(files, self.settings)
+            self.written.follow(found.topic.id, found.at or {})
+        except FraudFilterError as error:
+            _log.warning("standby_blind", query=self.settings.query_name, reason=error)
 
     def _is_due(self, files: CheckpointFiles) -> bool:
         """Whether the wait ends: the lock is ours, or somebody wishes us to stop."""

@@ -19,6 +19,7 @@ from fraud_filter.checkpoint.notes import (
     KeptState,
     Loss,
     add_losses,
+    next_writer,
     note_state,
     note_version,
 )
@@ -67,8 +68,9 @@ def find_start_position(
     finish(files)
     match_state(files, inputs, settings)
     prepare_checkpoint(files, settings)
+    writer = next_writer(files)
     if settings.source != "kafka":
-        return settings, StartPosition("", {}, files)
+        return settings, StartPosition("", {}, files, writer=writer)
     found = compare(files, settings)
     if monitor.has_started and found.kept is None:
         raise CheckpointError(f"checkpoint {files.location}: what the query wrote is not there: is its volume mounted?")
@@ -82,9 +84,9 @@ def find_start_position(
         settings = preflight.begin_at(settings, at, found.topic.partitions)
     _note_rules(files, inputs, settings, found, at)
     if not inputs.rules.features:
-        return settings, StartPosition(found.topic.id, at, files)
+        return settings, StartPosition(found.topic.id, at, files, writer=writer)
     settings = fit_lag(settings, at, found.ends)
-    return settings, StartPosition(found.topic.id, at, files, find_watermark(files, inputs, settings))
+    return settings, StartPosition(found.topic.id, at, files, find_watermark(files, inputs, settings), writer)
 
 
 def _pass_losses(files: CheckpointFiles, settings: Settings, found: Comparison, losses: list[Loss]) -> Offsets:
