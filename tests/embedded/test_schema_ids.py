@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyroaring import BitMap64
+
 from fraud_filter.audit.run import audit
 from fraud_filter.generator.pace import Steady
 from fraud_filter.generator.payments import MadePayments, Shares
 from fraud_filter.generator.sender import Sender
 from fraud_filter.query.preflight import check_inputs
-from fraud_filter.supervisor.query_run import start_query
+from fraud_filter.supervisor.query_run import prepare, start_query
 from running import Stage, payment, until
 
 
@@ -21,7 +23,8 @@ def test_json_behind_a_schema_id_is_decided(spark: Any, stage: Stage) -> None:
     bare = [payment("bare", 6000), b"\0\0", b"\1\0\0\0\0" + payment("other", 6000)]
     stage.send([("card", value) for value in bare])
     expected = (sent.flagged or 0) + sent.malformed + len(bare)
-    query = start_query(spark, check_inputs(settings), settings, "")
+    inputs = check_inputs(settings)
+    query = start_query(inputs, settings, prepare(spark, inputs, settings, ""), BitMap64(), 0)
     try:
         until(lambda: sum(map(len, stage.written().values())) >= expected or not query.isActive, "all is decided", 90)
         assert query.exception() is None

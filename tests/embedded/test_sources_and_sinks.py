@@ -12,6 +12,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from pyroaring import BitMap64
 
 from exhaustive import exhaustive
 from fraud_filter.config import load
@@ -19,7 +20,7 @@ from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
 from fraud_filter.query.preflight import check_inputs
 from fraud_filter.supervisor.failures import explain_failure
-from fraud_filter.supervisor.query_run import start_query
+from fraud_filter.supervisor.query_run import prepare, start_query
 from lab.harness.processes import Child
 from running import until, wait_until
 
@@ -61,7 +62,8 @@ def test_the_memory_sink_fills_a_table(spark: Any, tmp_path: Path, mode: str) ->
     options = {"rowsPerSecond": "20", "numPartitions": "1"}
     rate = {"source": "rate", "source_options": options, "continuous_interval": "1 second"}
     settings = load({"mode": mode, "sink": "memory", "checkpoint": str(tmp_path / "checkpoint"), **rate})
-    query = start_query(spark, check_inputs(settings), settings, "")
+    inputs = check_inputs(settings)
+    query = start_query(inputs, settings, prepare(spark, inputs, settings, ""), BitMap64(), 0)
     try:
         flagged = spark.table("fraud_filter").filter("topic = 'payments.flagged'")
         until(lambda: flagged.count() >= 5 or not query.isActive, "five flagged payments in the table", 90)
@@ -106,7 +108,8 @@ def test_lines_of_a_socket_are_decided(spark: Any, tmp_path: Path, tcp_server: s
     options = {"host": host, "port": port}
     here = {"source": "socket", "source_options": options, "continuous_interval": "1 second"}
     settings = load({"mode": mode, "sink": "memory", "checkpoint": str(tmp_path / "checkpoint"), **here})
-    query = start_query(spark, check_inputs(settings), settings, "")
+    inputs = check_inputs(settings)
+    query = start_query(inputs, settings, prepare(spark, inputs, settings, ""), BitMap64(), 0)
     try:
         table = spark.table("fraud_filter")
         until(lambda: table.count() >= 21 or not query.isActive, "21 decisions in the table", 90)
@@ -130,7 +133,8 @@ def test_files_of_any_format_are_decided_in_micro_batch_mode(spark: Any, tmp_pat
     arriving.mkdir()
     (arriving / "some.jsonl").write_text("\n".join(map(json.dumps, PAYMENTS)) + "\nno JSON\n")
     settings = load(_format(tmp_path, "micro-batch", name, {"path": arriving}))
-    query = start_query(spark, check_inputs(settings), settings, "")
+    inputs = check_inputs(settings)
+    query = start_query(inputs, settings, prepare(spark, inputs, settings, ""), BitMap64(), 0)
     try:
         table = spark.table("fraud_filter")
         until(lambda: table.count() >= 21 or not query.isActive, "21 decisions in the table", 90)
@@ -164,7 +168,8 @@ def test_a_format_that_a_mode_can_not_run_is_refused_in_words(
     settings = load(_format(tmp_path, mode, name, options, "kafka" if mode == "async-progress" else "console"))
 
     def run() -> None:
-        query = start_query(spark, check_inputs(settings), settings, "")
+        inputs = check_inputs(settings)
+        query = start_query(inputs, settings, prepare(spark, inputs, settings, ""), BitMap64(), 0)
         until(lambda: not query.isActive, "the refusal", 60)
         raise explain_failure(query.exception(), settings)
 

@@ -82,6 +82,12 @@ _COUNTS = f"""SELECT count(*) FILTER (kind = {FLAGGED}) AS written,
 _REASONS = f"""SELECT split_part(told, ':', 1) AS reason, count(DISTINCT (part, place)) AS payments FROM judged
     WHERE kind = {REJECTED} AND verdict IN ('for whatever', 'different', 'right') GROUP BY reason"""  # noqa: S608
 
+#: Records that were appended after the first one of a later writer.
+_LATE = """SELECT count(*) AS late FROM writes JOIN (
+        SELECT writer, min(min(at_ms)) OVER later AS until_ms FROM writes GROUP BY writer
+        WINDOW later AS (ORDER BY writer ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)
+    ) AS writers USING (writer) WHERE at_ms > until_ms"""
+
 
 def in_groups(numbers: Iterable[int]) -> Iterator[list[int]]:
     """Partitions in their order, as many as are compared at a time: best read so, too."""
@@ -136,7 +142,8 @@ class Books:
         self._database = database
         for table in ("seen", "due"):
             database.execute(f"CREATE TABLE {table} {_TABLE}")
-        self._seen, self._due = map(database.appender, ("seen", "due"))
+        database.execute("CREATE TABLE writes (writer BIGINT, at_ms BIGINT)")
+        self._seen, self._due, self._writes = map(database.appender, ("seen", "due", "writes"))
         #: By what should become of payments, by kind of finding, and by name of a figure.
         self._counts: Counter[int | str] = Counter()
         self._reasons: Counter[str] = Counter()
@@ -146,6 +153,11 @@ class Books:
         """Whether the payment lies in the audited range; the topic is the caller's to compare."""
         number = source.partition
         return number in self._end and self._start[number] <= source.offset < self._end[number]
+
+    def see_writer(self, source: Source, appended_ms: int) -> None:
+        """Notes which writer wrote a decision, and when it was appended."""
+        if source.writer:
+            self._writes.append_row(source.writer, appended_ms)
 
     def see_valid(
         self, source: Source, key: bytes | None, fields: Sequence[Any] | None, rules: tuple[str, ...], version: int = 0
@@ -225,6 +237,7 @@ class Books:
         """Joins both tables; the figures of `AuditResult` that follow from them, by their names there."""
         self._seen.flush()
         self._due.flush()
+        self._writes.flush()
         for number in range(self._slices):
             self._database.execute(_JUDGE, {"slice": number})
             for one in self._ask(_FOUND):
@@ -243,6 +256,7 @@ class Books:
             "expected": counts[FLAGGED],
             "approved_expected": counts[APPROVED],
             "rejected_expected": counts[REJECTED],
+            "late_writes": next(self._ask(_LATE))["late"],
             "reject_reasons": dict(sorted(self._reasons.items())),
             "features": features if self._results else None,
             "examples": {kind: tuple(found) for kind, found in self._examples.items()},

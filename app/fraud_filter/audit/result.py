@@ -111,7 +111,8 @@ class AuditResult:
     decided or not. `features` is None where the rules have none, `detection` where nobody asked what rules find of
     labelled fraud. `versions` counts the written records by the version of the rules in their header, "" where there is
     none; `unknown` of them have one that is neither the given rules' nor in the checkpoint, and were judged by those
-    that were due.
+    that were due. `late_writes` are records that a writer appended after the first one of a later writer: each may
+    repeat a decision.
     """
 
     start: dict[int, int]
@@ -130,6 +131,7 @@ class AuditResult:
     duplicated: int = _row("records that repeat another")
     unexpected: int = _row("records that should not be there", is_fault=True)
     unjudged: int = _row("records that can't be judged: their decisions are not checked", is_fault=True)
+    late_writes: int = _row("records that a writer wrote after a later one had begun")
     undecided: int = 0
     unknown: int = 0
     reject_reasons: dict[str, int] = field(default_factory=dict)

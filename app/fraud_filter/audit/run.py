@@ -1,7 +1,7 @@
 """Compares what was written with what should have been, payment by payment, from the topics alone.
 
-What should have been is decided by `oracle`, not by the query. Delivery is at-least-once in every mode: duplicates are
-counted, and are no fault; lost and unexpected ones are.
+What should have been is decided by `oracle`, not by the query. Duplicates are counted, and are no fault, as a filter
+that was thought dead may write some; lost and unexpected ones are.
 """
 
 from __future__ import annotations
@@ -214,13 +214,16 @@ class _Reader:
                 if source is None:
                     reason = f"record of {topic} without readable source headers"
                     self._books.find("unexpected", message.partition(), message.offset(), reason)
-                elif source.topic != self._settings.input_topic:
                     continue
-                elif topic_id and source.topic_id not in ("", topic_id):
+                if source.topic != self._settings.input_topic:
+                    continue
+                if topic_id and source.topic_id not in ("", topic_id):
                     former += 1
-                elif not self._books.covers(source):
                     continue
-                elif (number := self._rulings.see(source)) is None:
+                if not self._books.covers(source):
+                    continue
+                self._books.see_writer(source, message.timestamp()[1])
+                if (number := self._rulings.see(source)) is None:
                     self._books.see_outdated(source)
                 elif self._topics[source.decision] != topic:
                     reason = (

@@ -343,6 +343,12 @@ DUPLICATE = _PROBE.of(
     "records",
     "Decisions read on a record that had been decided before.",
 )
+LATE_WRITES = _PROBE.of(
+    Counter,
+    "fraud_filter_late_writes_total",
+    "records",
+    "Decisions of a writer that were appended after the first one of a later writer: each may be a duplicate.",
+)
 UNREADABLE = _PROBE.of(
     Counter,
     "fraud_filter_unreadable_records_total",

@@ -14,6 +14,7 @@ from fraud_filter.metrics.catalogue import (
     DUPLICATE,
     FLAGGED,
     INTERVAL_LATENCY,
+    LATE_WRITES,
     LATENCY,
     NEGATIVE_LATENCY,
     OBJECTIVE,
@@ -55,7 +56,7 @@ class ProbeMetrics(Metrics):
         super().__init__(registry, "probe", (mode, query))
         self._objective_ms = objective_ms
         self.of(OBJECTIVE).set(objective_ms / 1000)
-        counters = (SLOW, FLAGGED, APPROVED, DUPLICATE, UNREADABLE, NEGATIVE_LATENCY)
+        counters = (SLOW, FLAGGED, APPROVED, DUPLICATE, LATE_WRITES, UNREADABLE, NEGATIVE_LATENCY)
         from_the_start: tuple[Entry[Any], ...] = (LATENCY, *counters)
         for entry in from_the_start:
             self.of(entry)

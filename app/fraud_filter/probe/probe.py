@@ -24,6 +24,7 @@ from fraud_filter.metrics.catalogue import (
     DUPLICATE,
     FLAGGED,
     LAST_OUTPUT,
+    LATE_WRITES,
     NEGATIVE_LATENCY,
     SCORE,
     TRUNCATED,
@@ -144,6 +145,8 @@ class Probe:
         self._lock = threading.Lock()
         self._window, self._lap = Tally(objective_ms), Tally(objective_ms)
         self._seen: dict[tuple[str, int], SeenOffsets] = {}  # by source topic and partition
+        #: The newest writer of decisions on a topic's payments, and when its first one was appended.
+        self._writers: dict[str, tuple[int, int]] = {}
         self._last_seen: float | None = None
         self._stopping = threading.Event()
         self._error: FraudFilterError | None = None
@@ -301,6 +304,11 @@ class Probe:
             self._metrics.of(APPROVED).inc()
         else:
             self._metrics.count_rejected(source.reason)
+        newest, since_ms = self._writers.get(source.topic, (0, 0))
+        if source.writer > newest:
+            self._writers[source.topic] = source.writer, appended_ms
+        elif 0 < source.writer < newest and appended_ms > since_ms:
+            self._metrics.of(LATE_WRITES).inc()
         is_repeated = self._offsets(source).add(source.offset, source.timestamp_ms)
         self._record(source.decision, is_repeated, appended_ms - source.timestamp_ms)
 

@@ -110,8 +110,8 @@ def command(
 
     The gap lasts from the disturbance to the first decision about a payment that came after it, by the broker's times;
     of a stop, handover, rules and switch, and on the stack, it is the longest time between two decisions. Nothing is
-    left running. Exit code 1: something was lost or unexpected, or decisions did not come back (in time). Duplicates
-    are counted, and are no fault.
+    left running. Exit code 1: something was lost or unexpected, a payment was decided twice (but by a filter that was
+    thought dead and went on), or decisions did not come back (in time).
     """
     from lab.harness.outputs import read_items
     from lab.harness.tables import write_between

@@ -18,17 +18,21 @@ class Audited:
     """An audit's counts of lost payments, and of duplicated and unexpected records; None is not audited, never zero.
 
     Payments that could not be judged, and those with other features than are right, are among the unexpected.
+    `late_writes` are records of a filter that went on writing after another had taken over: each may be a duplicate.
     """
 
     lost: int | None = None
     duplicated: int | None = None
     unexpected: int | None = None
+    late_writes: int | None = None
 
     @classmethod
     def of(cls, found: AuditResult, before: AuditResult | None = None) -> Audited:
         """The counts of an audit; with `before`, what has come since that earlier one."""
         now, then = (
-            (one.lost, one.duplicated, one.unexpected + one.unjudged + _differing(one)) if one else (0, 0, 0)
+            (one.lost, one.duplicated, one.unexpected + one.unjudged + _differing(one), one.late_writes)
+            if one
+            else (0, 0, 0, 0)
             for one in (found, before)
         )
         return cls(*map(sub, now, then))
@@ -36,13 +40,13 @@ class Audited:
     @classmethod
     def total(cls, several: Iterable[Audited]) -> Audited:
         """Their sums; a count that one of them lacks, or that none has, is not known."""
-        counts = zip(*((one.lost, one.duplicated, one.unexpected) for one in several), strict=True)
+        counts = zip(*((one.lost, one.duplicated, one.unexpected, one.late_writes) for one in several), strict=True)
         return cls(*(None if None in each else sum(filter(None, each)) for each in counts))
 
     @property
     def ok(self) -> bool:
-        """Nothing lost and nothing unexpected; duplicates are allowed, and reported."""
-        return self.lost == 0 and self.unexpected == 0
+        """Nothing lost, nothing unexpected, and nothing decided twice but by late writes."""
+        return self.lost == 0 and self.unexpected == 0 and (self.duplicated or 0) <= (self.late_writes or 0)
 
     def __str__(self) -> str:
         counts = asdict(self).items()

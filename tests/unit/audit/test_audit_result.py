@@ -85,8 +85,8 @@ def test_the_result_is_plain_json(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_judged_counts_as_unexpected_where_results_are_compared() -> None:
-    assert Audited.of(_result(unjudged=1)) == Audited(0, 0, 1)
-    assert Audited.of(_result(unjudged=1, lost=3), _result(unexpected=1)) == Audited(3, 0, 0)
+    assert Audited.of(_result(unjudged=1)) == Audited(0, 0, 1, 0)
+    assert Audited.of(_result(unjudged=1, lost=3), _result(unexpected=1)) == Audited(3, 0, 0, 0)
 
 
 @pytest.mark.parametrize(

@@ -22,14 +22,16 @@ from lab.trials.result import Outcome, markdown_table, result_table, write_outco
 from lab.trials.witness import notable
 
 KILL = Trial("kill", "real-time", "real-time", standby=True)
-DONE = Outcome(KILL, 0.5, 1.5, Audited(0, 5, 0))
+DONE = Outcome(KILL, 0.5, 1.5, Audited(0, 0, 0))
 
 
 @pytest.mark.parametrize(
     ("change", "ok"),
     [
         ({}, True),
-        ({"audit": Audited(0, 900, 0)}, True),
+        ({"audit": Audited(0, 1, 0)}, False),
+        ({"audit": Audited(0, 5, 0, 5)}, True),
+        ({"audit": Audited(0, 6, 0, 5)}, False),
         ({"audit": Audited(1, 0, 0)}, False),
         ({"audit": Audited(0, 0, 1)}, False),
         ({"audit": Audited()}, False),

@@ -1,0 +1,155 @@
+"""What the outputs hold is known before a start writes anything, and nothing of it is written again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyroaring import BitMap64
+
+from fraud_filter import schema as layout
+from fraud_filter.kafka.admin import find_input, open_admin
+from fraud_filter.query.once import write_once
+from fraud_filter.records import decision_id, read_source
+from fraud_filter.supervisor.signals import Stop
+from fraud_filter.supervisor.written import QUIET_S, WrittenDecisions
+from outputs import Outputs, large
+from running import Stage, StageMaker, wait_until
+
+
+@pytest.fixture
+def reader(stage: Stage) -> Iterator[WrittenDecisions]:
+    made = WrittenDecisions(stage.settings())
+    yield made
+    made.close()
+
+
+def topic_id(stage: Stage) -> str:
+    return find_input(open_admin(stage.settings()), stage.settings()).id
+
+
+def settled(reader: WrittenDecisions, stage: Stage, at: Mapping[int, int]) -> set[int]:
+    reader.follow(topic_id(stage), at)
+    return set(reader.settle(Stop(1)))
+
+
+def test_decisions_on_what_is_not_committed_are_known(reader: WrittenDecisions, stage: Stage, outputs: Outputs) -> None:
+    first, second = outputs.pay(*large(6)), outputs.pay(*large(4), partition=1)
+    own = topic_id(stage)
+    outputs.flag([*first[:5], second[2]], topic_id=own)
+    outputs.flag([first[5]], topic_id="of-another-topic-of-this-name")
+    outputs.foreign()
+    outputs.flag([second[3]], topic_id=own, headers={layout.HEADER_OFFSET: "none"})
+    known = {decision_id(0, number) for number in range(2, 5)} | {decision_id(1, 2)}
+    assert settled(reader, stage, {0: 2, 1: 0}) == known
+    outputs.flag([first[5]], topic_id=own, partition=1)
+    assert settled(reader, stage, {0: 4, 1: 0}) == {decision_id(0, 4), decision_id(0, 5), decision_id(1, 2)}
+    assert settled(reader, stage, {0: 0, 1: 0}) == {decision_id(0, number) for number in range(6)} | {decision_id(1, 2)}
+
+
+def test_what_comes_while_it_settles_is_known_too(reader: WrittenDecisions, stage: Stage, outputs: Outputs) -> None:
+    """A process that was killed has sent it, or one dies slowly."""
+    paid, own = outputs.pay(*large(20)), topic_id(stage)
+    reader.follow(own, {0: 0, 1: 0})
+
+    def write() -> None:
+        for one in paid:
+            outputs.flag([one], topic_id=own)
+            time.sleep(QUIET_S / 4)
+
+    outputs.flag(paid[:1], topic_id=own)
+    slow = threading.Thread(target=write)
+    slow.start()
+    found = set(reader.settle(Stop(1)))
+    slow.join()
+    assert found == {decision_id(0, one.offset) for one in paid}
+
+
+def test_without_append_times_it_is_said_that_decisions_may_repeat(
+    topics: Any, stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    stamped = topics("stamped", **{"message.timestamp.type": "CreateTime"})
+    reader = WrittenDecisions(stage.settings().model_copy(update={"input_topic": stamped}))
+    reader.follow("", {0: 0, 1: 0})
+    assert not reader.settle(Stop(1))
+    assert "decisions_may_repeat" in caplog.text
+
+
+ROWS = "key BINARY, value BINARY, topic STRING, headers ARRAY<STRUCT<key STRING, value BINARY>>, _partition INT, _offset BIGINT"  # noqa: E501
+
+
+def rows(spark: Any) -> Any:
+    """Decisions on three payments of each of two partitions, one partition of the data frame each."""
+    made: list[Any] = [(None, b"{}", "flagged", [], number, offset) for number in (0, 3) for offset in (0, 1, 2**47)]
+    return spark.createDataFrame(made, ROWS)
+
+
+def test_written_decisions_are_dropped_and_others_name_their_writer(spark: Any) -> None:
+    written = BitMap64([decision_id(0, 1), decision_id(3, 2**47), decision_id(4, 0)])
+    left = write_once(rows(spark), written, 17, retries=True)
+    assert left.columns == ["key", "value", "topic", "headers"]
+    assert [row.headers[-1] for row in left.collect()] == [("writer", b"17")] * 4
+    assert write_once(rows(spark), BitMap64(), 17, retries=False).count() == 6
+    assert "*(1) Project" in left._jdf.queryExecution().explainString(_simple(spark))
+
+
+def _simple(spark: Any) -> Any:
+    return spark._jvm.org.apache.spark.sql.execution.ExplainMode.fromString("simple")
+
+
+#: The first try of each task fails after its first row, as after the loss of an executor, and Spark tries again.
+TRIED_AGAIN = f"""
+from pyroaring import BitMap64
+from pyspark.sql import functions as F
+from fraud_filter.config import load
+from fraud_filter.modes import MODES
+from fraud_filter.query.once import _attempt, write_once
+from fraud_filter.spark import session
+spark = session.start(load({{"spark_master": "local[1,3]"}}), MODES["micro-batch"])
+row = spark.createDataFrame([(None, b"", "flagged", [], 0, 0)], "{ROWS}")
+for retries in (False, True):
+    decisions = write_once(row, BitMap64(), 1, retries=retries)
+    first = F.when(_attempt() == 0, F.raise_error(F.lit("first try"))).otherwise(F.lit(1))
+    try:
+        print(decisions.select(first.alias("tried")).collect())
+    except Exception as error:
+        print("a task is not tried again" in str(error))
+spark.stop()
+"""
+
+
+def test_a_task_that_spark_tries_again_ends_the_query() -> None:
+    run = subprocess.run([sys.executable, "-c", TRIED_AGAIN], capture_output=True, text=True, check=True, timeout=100)
+    assert run.stdout.splitlines() == ["[Row(tried=1)]", "True"]
+
+
+@pytest.mark.timeout(300)
+def test_after_a_kill_each_payment_has_one_decision(new_stage: StageMaker, tmp_path: Path) -> None:
+    """Nothing of a batch of real-time mode is committed when the filter dies in it."""
+    stage = new_stage(tmp_path / "stage")
+    before = [(f"c{number}", value) for number, value in enumerate(large(40))]
+    with stage.run(MODE="real-time", REAL_TIME_DURATION="10 minutes") as first:
+        stage.send(before[:30])
+        wait_until(lambda: len(stage.written()[stage.flagged]) >= 30, "decisions", first)
+        os.kill(first.pid or 0, signal.SIGKILL)
+    with stage.run(MODE="real-time", REAL_TIME_DURATION="10 minutes") as second:
+        wait_until(lambda: "event=started" in second.log.read_text(), "a start", second)
+        stage.send(before[30:])
+        wait_until(lambda: len(stage.written()[stage.flagged]) >= 40, "decisions", second)
+        time.sleep(1)  # for what should not come
+        flagged = stage.written()[stage.flagged]
+    sources = [read_source(record.headers) for record in flagged]
+    places = [(source.partition, source.offset) for source in sources if source]
+    assert len(places) == len(set(places)) == 40
+    writers = {source.writer for source in sources if source}
+    assert len(writers) == 2
+    assert "event=outputs_read" in second.log.read_text()
+    assert "decisions=30" in second.log.read_text()
