@@ -21,6 +21,7 @@ from pyroaring import BitMap64
 
 from fraud_filter import schema as layout
 from fraud_filter.config import Settings
+from fraud_filter.config.outputs import output_topics
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.kafka.admin import require_append_time
 from fraud_filter.kafka.consumer import find_bounds, find_input_bounds, find_partitions, first_times_ms, open_consumer
@@ -30,7 +31,6 @@ from fraud_filter.supervisor.signals import Stop
 from fraud_filter.text.logs import get_logger
 
 _log = get_logger(__name__)
-_OUTPUTS = ("flagged_topic", "rejected_topic")
 QUIET_S = 0.2
 #: Outputs that do not fall quiet, as another writer of ours goes on, hold a start up for so many seconds at most.
 _NOISY_S = 10.0
@@ -76,7 +76,7 @@ class WrittenDecisions:
         try:
             require_append_time(
                 self._settings,
-                [self._settings.input_topic, *sorted({getattr(self._settings, name) for name in _OUTPUTS})],
+                [getattr(self._settings, name) for name in ("input_topic", *output_topics(self._settings))],
             )
         except UsageError as error:
             _log.warning("decisions_may_repeat", query=self._settings.query_name, reason=error)
@@ -127,7 +127,7 @@ def _find_start(settings: Settings, at: Mapping[int, int]) -> dict[Place, int]:
 
 def _ends(consumer: Consumer, settings: Settings) -> dict[Place, int]:
     ends = {}
-    for topic, numbers in find_partitions(consumer, settings, _OUTPUTS).items():
+    for topic, numbers in find_partitions(consumer, settings, output_topics(settings)).items():
         for number, (_, end) in find_bounds(consumer, settings, topic, numbers).items():
             ends[topic, number] = end
     return ends

@@ -49,8 +49,9 @@ class Audited:
         return self.lost == 0 and self.unexpected == 0 and (self.duplicated or 0) <= (self.late_writes or 0)
 
     def __str__(self) -> str:
-        counts = asdict(self).items()
-        return ", ".join(f"{format_number(count)} {name}" for name, count in counts)
+        counts = {"lost": self.lost, "duplicated": self.duplicated, "unexpected": self.unexpected}
+        late = {"by late writes": self.late_writes} if self.late_writes else {}
+        return ", ".join(f"{format_number(count)} {name}" for name, count in (counts | late).items())
 
 
 NOT_AUDITED = Audited()

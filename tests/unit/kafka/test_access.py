@@ -43,7 +43,7 @@ def test_topics_have_the_settings_names_and_each_its_writers_and_readers(setting
     assert readers(users, "in") == {"User:kafka-filter", "User:kafka-operator"}
     for output in ("out", "payments.rejected"):
         assert writers(users, output) == {"User:kafka-filter"}
-        assert readers(users, output) == {"User:kafka-probe", "User:kafka-operator"}
+        assert readers(users, output) == {"User:kafka-filter", "User:kafka-probe", "User:kafka-operator"}
     assert readers(users, "payments") == set()
 
 

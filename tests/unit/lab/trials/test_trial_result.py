@@ -22,7 +22,7 @@ from lab.trials.result import Outcome, markdown_table, result_table, write_outco
 from lab.trials.witness import notable
 
 KILL = Trial("kill", "real-time", "real-time", standby=True)
-DONE = Outcome(KILL, 0.5, 1.5, Audited(0, 0, 0))
+DONE = Outcome(KILL, 0.5, 1.5, Audited(0, 5, 0, 5))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,8 @@ def test_a_result_is_one_level_of_json(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "trials.json").read_text()) == [
         {
             "disturbance": "kill", "mode": "real-time", "to": "real-time", "standby": True, "stage": "embedded",
-            "cards": 0, "in_turn": False, "records": 0, "minutes": 0, "seed": 0, "lost": 0, "duplicated": 5,
+            "cards": 0, "in_turn": False, "records": 0, "minutes": 0, "seed": 0, "lost": 0, "duplicated": 5, 
+            "late_writes": 5,
             "unexpected": 0, "gap_s": 0.5, "recovery_s": 1.5, "limit_s": None, "seen_as": "", "error": "",
             "details": {},
         }
@@ -78,7 +79,7 @@ def items() -> list[dict[str, Any]]:
     changed = Trial("stop", "continuous", "real-time", cards=100_000, in_turn=True)
     away = Trial("outage", "real-time", "real-time", records=2_000_000)
     found = [
-        DONE, replace(DONE, gap_s=0.7, audit=Audited(0, 9, 0), seen_as="event=taking_over; alert A"),
+        DONE, replace(DONE, gap_s=0.7, audit=Audited(0, 9, 0, 9), seen_as="event=taking_over; alert A"),
         replace(DONE, gap_s=2.0),
         replace(DONE, trial=replace(KILL, stage="stack"), seen_as="event=taking_over"),
         Outcome(changed, error="died [/127.0.0.1:9092]"),
