@@ -119,7 +119,7 @@ def test_features_and_model_in_real_time_mode(spark: Any, stage: Stage, tmp_path
     found = result.detection
     assert found
     assert found.fraud > 200
-    recall = {family: figures.recall or 0 for family, figures in found.families.items()}
+    recall = {family: figures["recall"] or 0 for family, figures in found.families.items()}
     assert list(recall) == ["rules", "velocity", "model"]
     assert recall["velocity"] > recall["rules"]
     assert recall["model"] > recall["rules"]

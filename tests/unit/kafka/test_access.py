@@ -51,7 +51,7 @@ def test_a_topic_of_approved_records_has_rights_where_there_is_one(settings: Set
     assert writers(load_users(settings), "payments.approved") == set()
     users = load_users(settings.model_copy(update={"emit": "all"}))
     assert writers(users, "payments.approved") == {"User:kafka-filter"}
-    assert readers(users, "payments.approved") == {"User:kafka-probe", "User:kafka-operator"}
+    assert readers(users, "payments.approved") == {"User:kafka-filter", "User:kafka-probe", "User:kafka-operator"}
 
 
 def test_the_file_speaks_of_the_topics_that_are_made() -> None:
