@@ -49,7 +49,7 @@ def test_a_result_is_one_level_of_json(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "trials.json").read_text()) == [
         {
             "disturbance": "kill", "mode": "real-time", "to": "real-time", "standby": True, "stage": "embedded",
-            "cards": 0, "in_turn": False, "records": 0, "minutes": 0, "seed": 0, "lost": 0, "duplicated": 5, 
+            "cards": 0, "in_turn": False, "records": 0, "minutes": 0, "seed": 0, "lost": 0, "duplicated": 5,
             "late_writes": 5,
             "unexpected": 0, "gap_s": 0.5, "recovery_s": 1.5, "limit_s": None, "seen_as": "", "error": "",
             "details": {},
