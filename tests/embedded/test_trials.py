@@ -11,6 +11,8 @@ from typing import Any, get_args
 import pytest
 
 from fraud_filter.config import ModeName, load
+from fraud_filter.kafka.topics import create_topics
+from fraud_filter.tail import read_last
 from lab.bench.contenders import VELOCITY_RULES
 from lab.harness.embedded_stack import Scene
 from lab.trials.embedded import open_scene
@@ -53,6 +55,21 @@ def test_a_standby_goes_on_after_a_kill_and_a_hang_and_not_while_a_filter_is_fro
     )
     found = require_nothing_lost(own, trials("real-time", ["freeze", "kill", "hang"], standby=True, cards=300))
     assert all(0 < (one.gap_s or 0) <= (one.recovery_s or 0) for one in found)
+
+
+def test_each_payment_gets_a_decision_over_a_kill(scene: Scene) -> None:
+    """In real-time mode with features, and in micro-batch mode without."""
+    plans: list[tuple[ModeName, str, dict[str, Any]]] = [
+        ("real-time", "kill", {"rules": VELOCITY_RULES}),
+        ("micro-batch", "java-kill", {}),
+    ]
+    for mode, disturbance, changes in plans:
+        stack = scene.stack.with_settings({"emit": "all", **changes})
+        create_topics(stack.settings, partitions=2)
+        own = Scene(stack, scene.probe, scene.topic, scene.generator, scene.seconds)
+        require_nothing_lost(own, trials(mode, [disturbance]))
+        (newest,) = read_last(stack.settings, ["approved_topic"], 1)
+        assert dict(newest.headers)["decision"] == b"approve"
 
 
 def test_without_a_standby_a_filter_goes_on_after_each_end_of_another(scene: Scene) -> None:

@@ -83,6 +83,7 @@ if TYPE_CHECKING:
 @settings_options(
     "rules",
     "payment_schema",
+    "emit",
     "micro_batch_interval",
     "async_progress_interval_ms",
     "continuous_interval",
