@@ -31,7 +31,8 @@ from docker.errors import ImageNotFound
 from jgo.env import LockFile
 from packageurl import PackageURL
 
-from fraud_filter.compose import engine, env_file
+from fraud_filter.compose import env_file
+from fraud_filter.compose.stack import connect
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.home import HOME
 from fraud_filter.java.jars import LOCK_NAME
@@ -159,7 +160,7 @@ def main(output: Path) -> None:
     """Write a CycloneDX bill of materials of each of our images."""
     output.mkdir(parents=True, exist_ok=True)
     try:
-        client = engine.connect()
+        client = connect()
         for image in our_images():
             made = bill_of_image(client, image)
             file = output / f"{image.partition(':')[0]}.cdx.json"

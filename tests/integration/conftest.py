@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from deployed import Deployed, make_env
-from fraud_filter.compose import engine
+from fraud_filter.compose.stack import connect
 from fraud_filter.errors import UsageError
 
 #: Of its own: the other tests' stack stays as it is. `.ci/run` knows the name.
@@ -43,7 +43,7 @@ def _stack_number(item: pytest.Item) -> int:
 @pytest.fixture(scope="session", autouse=True)
 def docker_engine(compose: None) -> None:  # noqa: ARG001
     try:
-        engine.connect()
+        connect()
     except UsageError as reason:
         pytest.skip(str(reason))
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from deployed import Deployed, make_env, run
-from fraud_filter.compose import engine, env_file
+from fraud_filter.compose import env_file
+from fraud_filter.compose.stack import connect
 from fraud_filter.home import HOME
 from fraud_filter.java.jars import resolve_jars
 from lab.harness.broker import Broker
@@ -28,7 +29,7 @@ class _ReachableBroker(Broker):
 
     @property
     def address(self) -> str:
-        (bridge,) = engine.connect().networks.list(names=["bridge"])
+        (bridge,) = connect().networks.list(names=["bridge"])
         return f"{bridge.attrs['IPAM']['Config'][0]['Gateway']}:{self._port}"
 
 

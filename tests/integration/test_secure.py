@@ -15,7 +15,7 @@ import jwt
 import pytest
 import requests
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient
 from docker.models.containers import Container
 
 import beside
@@ -23,8 +23,7 @@ from audits import audited
 from deployed import Deployed, run
 from fraud_filter import config
 from fraud_filter.compose import env_file, secrets
-from fraud_filter.compose.addresses import find_prometheus
-from fraud_filter.compose.prometheus import Prometheus
+from fraud_filter.compose.prometheus import Prometheus, find_prometheus
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.home import HOME
 from fraud_filter.kafka.client import librdkafka_config

@@ -52,10 +52,10 @@ def up(env: Path, timeout_s: float, workers: int | None, secure: bool | None, st
     or a service did not become healthy (its last log lines are shown), 2 bad input or no Docker Engine.
     """
     from fraud_filter.compose import conf, images, security
-    from fraud_filter.compose.addresses import addresses
     from fraud_filter.compose.checks import INSIDE, check_all
     from fraud_filter.compose.moving import replicas
     from fraud_filter.compose.stack import Stack
+    from fraud_filter.compose.status import addresses
     from fraud_filter.compose.waiting import start
 
     stack = Stack.open(env.resolve(), make=True)
@@ -142,9 +142,9 @@ def down(env: Path, volumes: bool) -> None:
 @env_file_option
 def status(env: Path, as_json: bool) -> int:
     """Show services, mode, rates, latency of the last minute, lag and addresses; exit code 0 when all is healthy."""
-    from fraud_filter.compose.addresses import addresses, find_prometheus
+    from fraud_filter.compose.prometheus import find_prometheus
     from fraud_filter.compose.stack import Stack
-    from fraud_filter.compose.status import TIMEOUT_S, as_dict, read, screen
+    from fraud_filter.compose.status import TIMEOUT_S, addresses, as_dict, read, screen
     from fraud_filter.text.console import PrintableConsole
 
     stack = Stack.open(env.resolve())

@@ -6,7 +6,7 @@ import errno
 import socket
 
 from fraud_filter.compose import conf
-from fraud_filter.compose.stack import FILTER, GRAFANA, Stack
+from fraud_filter.compose.stack import FILTER, GRAFANA, LOCAL, Stack
 from fraud_filter.config import Settings, env_name, load
 from fraud_filter.errors import EXIT_USAGE, FraudFilterError, UsageError
 from fraud_filter.modes import MODES
@@ -17,7 +17,6 @@ from fraud_filter.schema import load_schema
 #: Settings that the stack's containers have values of their own for (docker-compose.yml).
 INSIDE = ("FRAUD_METRICS_HOST", "FRAUD_UI_PORT")
 
-_LOCAL = "127.0.0.1"
 _SUFFIX = "_PORT"
 #: Begins each line that a program says of its own.
 _SAID = "fraud-filter: "
@@ -120,7 +119,7 @@ def _taken(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that were closed don't count
         try:
-            probe.bind((_LOCAL, port))
+            probe.bind((LOCAL, port))
         except OSError as error:
             return error.errno == errno.EADDRINUSE
     return False

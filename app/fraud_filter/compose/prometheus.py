@@ -11,7 +11,10 @@ from urllib.parse import unquote, urlsplit
 
 import requests
 
+from fraud_filter.compose import secrets
+from fraud_filter.compose.stack import LOCAL, Stack
 from fraud_filter.errors import FraudFilterError
+from fraud_filter.kafka.client import read_password
 
 Labels = Mapping[str, str]
 
@@ -59,3 +62,17 @@ class Prometheus:
 def _series(found: Any) -> Series:
     value = float(found["value"][1])
     return Series(found["metric"], value if math.isfinite(value) else None)
+
+
+def find_prometheus(stack: Stack, timeout_s: float = 30.0) -> Prometheus:
+    """The Prometheus of the stack.
+
+    Raises:
+        UsageError: the file with its password can't be read.
+    """
+    address = f"{LOCAL}:{stack.value('PROMETHEUS_PORT')}"
+    if not stack.secure:
+        return Prometheus(f"http://{address}", timeout_s)
+    directory = Path(stack.value("SECRETS_DIR"))
+    login = f"{secrets.PROMETHEUS_USER}:{read_password(directory / secrets.PROMETHEUS_PASSWORD)}"
+    return Prometheus(f"https://{login}@{address}", timeout_s, directory / secrets.CA)

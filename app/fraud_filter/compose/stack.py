@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import docker
 import yaml
+from docker.errors import DockerException
 from docker.models.containers import Container
 
-from fraud_filter.compose import engine, env_file
+from fraud_filter.compose import env_file
 from fraud_filter.config import Settings, check_env_file, env_name
 from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
 
+#: Where its ports are published.
+LOCAL = "127.0.0.1"
 _PROJECT = "com.docker.compose.project"
 _SERVICE = "com.docker.compose.service"
 _ONE_OFF = "com.docker.compose.oneoff"
@@ -29,6 +33,29 @@ FILTER = "fraud-filter"
 _PROFILES = "COMPOSE_PROFILES"
 #: Whether there is a standby; the profile follows it.
 _STANDBY = "STANDBY"
+
+#: For the answer of Docker, in seconds.
+_ANSWER_S = 20
+
+
+def connect() -> docker.DockerClient:
+    """A client of the engine that this machine's `docker` command talks to.
+
+    Raises:
+        UsageError: no engine answers, or the Compose plugin is missing; says what to install.
+    """
+    if not shutil.which("docker"):
+        raise UsageError("the stack needs Docker, and there is no `docker` command: install Docker Engine with Compose")
+    try:
+        client = docker.from_env(timeout=_ANSWER_S)
+        client.ping()
+    except DockerException as error:
+        reason = "permission denied" if "permission denied" in str(error).lower() else "start it, or see `docker info`"
+        raise UsageError(f"the stack needs a Docker Engine, and none answers: {reason}") from None
+    compose = subprocess.run(["docker", "compose", "version"], capture_output=True, timeout=_ANSWER_S, check=False)
+    if compose.returncode:
+        raise UsageError("the stack needs Compose v2, and `docker compose` is not there: install the Compose plugin")
+    return client
 
 
 @dataclass(frozen=True)
@@ -84,7 +111,7 @@ class Stack:
         Raises:
             UsageError: no engine answers, there is no such file, or it may not be believed.
         """
-        client = engine.connect()
+        client = connect()
         if not env.exists():
             if not make:
                 raise UsageError(f"the stack was never started: there is no {env}; `fraud-filter up` makes it")

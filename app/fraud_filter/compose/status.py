@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from fraud_filter.compose import secrets
 from fraud_filter.compose.prometheus import Prometheus, Series
-from fraud_filter.compose.stack import ServiceState
+from fraud_filter.compose.stack import GRAFANA, LOCAL, ServiceState, Stack
 from fraud_filter.errors import FraudFilterError
 
 #: For Prometheus' answer, in seconds.
@@ -33,6 +35,39 @@ class Readings:
     #: The service of the active filter, and of a standby that can take over.
     active: str | None = None
     standby: str | None = None
+
+
+def addresses(stack: Stack) -> list[tuple[str, str]]:
+    """What it is, and its address; Grafana only where it runs."""
+
+    def page(setting: str, path: str = "/") -> str:
+        return f"http{'s' if stack.secure else ''}://{LOCAL}:{stack.value(setting)}{path}"
+
+    grafana = any(state.service == GRAFANA for state in stack.states())
+    if stack.secure:
+        directory = Path(stack.value("SECRETS_DIR"))
+        shown = [
+            ("Kafka", f"{LOCAL}:{stack.value('KAFKA_PORT')}  user {secrets.OPERATOR}, password in {secrets.OPERATOR}"),
+            (
+                "Prometheus",
+                f"{page('PROMETHEUS_PORT')}  user {secrets.PROMETHEUS_USER}, password in {secrets.PROMETHEUS_PASSWORD}",
+            ),
+        ]
+        if grafana:
+            shown.append(("Grafana", f"{page('GRAFANA_PORT')}  user admin, password in {secrets.GRAFANA_PASSWORD}"))
+        return [*shown, ("passwords", f"files in {directory}; {secrets.CA} is the authority of all certificates")]
+    kafka = f"{LOCAL}:{stack.value('KAFKA_PORT')}" if stack.own_kafka else stack.value("KAFKA_BOOTSTRAP_SERVERS")
+    shown = [
+        ("Kafka", kafka),
+        ("filter's metrics", page("FRAUD_METRICS_PORT", "/metrics")),
+        ("probe's metrics", page("FRAUD_PROBE_PORT", "/metrics")),
+        ("Spark: the query", page("SPARK_UI_PORT")),
+        ("Spark: the master", page("SPARK_MASTER_UI_PORT")),
+        ("Prometheus", page("PROMETHEUS_PORT")),
+    ]
+    if grafana:
+        shown.append(("Grafana", f"{page('GRAFANA_PORT')}  user admin, password: GRAFANA_PASSWORD in {stack.env}"))
+    return shown
 
 
 def read(prometheus: Prometheus) -> Readings:

@@ -16,8 +16,9 @@ import yaml
 from composed import ComposeLoader
 from fraud_filter import config
 from fraud_filter.compose import env_file, secrets, security
-from fraud_filter.compose.addresses import addresses, find_prometheus
+from fraud_filter.compose.prometheus import find_prometheus
 from fraud_filter.compose.stack import Stack
+from fraud_filter.compose.status import addresses
 from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
 from fraud_filter.kafka.access import load_users

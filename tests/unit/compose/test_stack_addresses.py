@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
-from fraud_filter.compose.addresses import find_prometheus
+from fraud_filter.compose.prometheus import find_prometheus
 from fraud_filter.compose.stack import Stack
 
 

@@ -1,4 +1,4 @@
-"""`fraud-filter access`: the users of Kafka and their rights."""
+"""`fraud-filter topics` and `access`: what the filter needs in Kafka, its topics, its users and their rights."""
 
 from __future__ import annotations
 
@@ -9,6 +9,25 @@ import click
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import OUTPUT_SETTINGS, Settings
 from fraud_filter.home import HOME
+
+
+@click.command()
+@click.option(
+    "--partitions",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="partitions of the input and of the flagged and the approved topic, instead of the file's",
+)
+@settings_options(
+    *("kafka_bootstrap_servers", "input_topic", *OUTPUT_SETTINGS, "topics_file", "kafka_timeout_s"),
+)
+def topics(settings: Settings, partitions: int | None) -> None:
+    """Create the topics that are missing, with their settings; check the ones that exist."""
+    from fraud_filter.kafka.topics import create_topics, load_topics
+
+    created = create_topics(settings, partitions=partitions)
+    for topic in load_topics(settings, partitions):
+        click.echo(f"{topic.name}: {'created' if topic.name in created else 'exists'}")
 
 
 @click.command()
@@ -38,7 +57,7 @@ from fraud_filter.home import HOME
     *("kafka_bootstrap_servers", "kafka_timeout_s", "input_topic", *OUTPUT_SETTINGS),
     *("kafka_security_protocol", "kafka_ssl_ca", "kafka_ssl_certificate", "kafka_ssl_key"),
 )
-def command(settings: Settings, passwords: Path, access_file: Path, only_declared: bool, dry_run: bool) -> None:
+def access(settings: Settings, passwords: Path, access_file: Path, only_declared: bool, dry_run: bool) -> None:
     """Create Kafka's users with their passwords, and give them the rights that the file says, and no others.
 
     Users that the file does not name keep their logins and rights, and are listed; --only-declared removes them, as the

@@ -1,1 +1,0 @@
-"""The verbs that prepare what the filter runs on: a project's files, topics, users."""
