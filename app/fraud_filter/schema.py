@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from fraud_filter.config import Settings, refused
@@ -68,6 +70,8 @@ FIRST_TIME_US, LAST_TIME_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 #: Microseconds of the units that numbers for a TIMESTAMP may have (setting `time_unit`).
 UNITS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
+SECOND_US = 1_000_000
+DAY_US = 86_400 * SECOND_US
 
 #: Schema Registry's prefix: this byte, then the schema's id in four. The id is not looked at.
 PREFIX_BEGIN, PREFIX_BYTES = b"\0", 5
@@ -97,6 +101,19 @@ RULES_FIELD = "rules"
 #: Column of the model's score, and the digits after its point: further ones depend on the order of an addition, and so
 #: on the processor.
 SCORE, SCORE_DIGITS = "score", 6
+
+
+def time_us(text: str, kind: str = "TIMESTAMP") -> int:
+    """The microseconds since 1970 in UTC of a text that a field of the kind takes; further digits are cut off.
+
+    Raises:
+        ValueError: it takes no such time.
+    """
+    if not re.fullmatch(FORMS[kind], text):
+        raise ValueError(f"not a {kind}: {text!r}")
+    moment = datetime.fromisoformat(text)
+    since = moment.replace(tzinfo=None) - datetime(1970, 1, 1) - (moment.utcoffset() or timedelta())
+    return since // timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)

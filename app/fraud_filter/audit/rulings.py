@@ -7,7 +7,6 @@ lies before the first of them, and without a checkpoint, the given rules are tak
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -15,7 +14,7 @@ from itertools import pairwise, zip_longest
 
 from fraud_filter.audit.gaps import Recorded
 from fraud_filter.model.saved import SavedModel
-from fraud_filter.oracle import Decision, Judge, Oracle, Place
+from fraud_filter.oracle import Decision, Oracle, Place, Predicates, judge
 from fraud_filter.records import Source, why_unread
 from fraud_filter.rules.features import Feature
 from fraud_filter.rules.ruleset import RuleSet
@@ -38,10 +37,9 @@ class Rulings:
         self.all = [given, *(ruling for version, ruling in kept.items() if version != given.version)]
         self._numbers = {ruling.version: number for number, ruling in enumerate(self.all)}
         self._began = recorded.versions if recorded else []
-        self._steps: dict[int, tuple[list[int], list[int]]] = {}
         self._oracles: dict[object, Oracle] = {}
         #: By the number of rules: what reads for them, the same one where predicates alone differ, and what decides.
-        self.oracle, self.judge = cache(self._oracle), cache(self._judge)
+        self.oracle, self.predicates = cache(self._oracle), cache(self._predicates)
         #: Payments that were decided by other rules than those of their offset, as at the end of the former's time.
         self._also: dict[tuple[int, int], set[int]] = {}
         #: Decisions by the version in their header, and those by versions that are not known here.
@@ -79,8 +77,9 @@ class Rulings:
             )
         return self._oracles[kind]
 
-    def _judge(self, number: int) -> Judge:
-        return self.oracle(number).sharing(self.all[number].rules)
+    def _predicates(self, number: int) -> Predicates:
+        ruling = self.all[number]
+        return Predicates(ruling.rules, ruling.rules.columns(ruling.schema))
 
     def _empty_at(self) -> dict[int, list[int]]:
         """Where the features' state began empty, by partition: after rules that have none."""
@@ -121,7 +120,7 @@ class Rulings:
         oracles = set(map(self.oracle, unread)).union(one for one in self._oracles.values() if one.remembers)
         reads = {oracle: oracle.read(shown, place) for oracle in oracles}
         return {
-            number: Decision(reason, (), ()) if reason else self.judge(number).judge(reads[self.oracle(number)])
+            number: Decision(reason, (), ()) if reason else judge(reads[self.oracle(number)], self.predicates(number))
             for number, reason in unread.items()
         }
 
@@ -145,21 +144,7 @@ class Rulings:
         return bool(over) and all(over)
 
     def _due(self, partition: int, offset: int) -> int:
-        if not self._began:
-            return 0
-        starts, numbers = self._steps.get(partition) or self._find_steps(partition)
-        at = bisect_right(starts, offset)
-        return numbers[at - 1] if at else 0
-
-    def _find_steps(self, partition: int) -> tuple[list[int], list[int]]:
-        """From which offset on which rules decided last: what begins reads on from what is committed."""
-        starts: list[int] = []
-        numbers: list[int] = []
-        for one in self._began:
-            begin = one.begin.get(partition, 0)
-            while starts and starts[-1] >= begin:
-                del starts[-1], numbers[-1]
-            starts.append(begin)
-            numbers.append(self._numbers[one.version])
-        self._steps[partition] = starts, numbers
-        return self._steps[partition]
+        """The rules that decided the offset last: what begins reads on from what is committed."""
+        found = (one.version for one in reversed(self._began) if one.begin.get(partition, 0) <= offset)
+        version = next(found, None)
+        return 0 if version is None else self._numbers[version]

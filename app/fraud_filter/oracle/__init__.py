@@ -19,7 +19,7 @@ from fraud_filter.oracle.velocity import Velocity
 from fraud_filter.rules.ruleset import RuleSet
 from fraud_filter.schema import PaymentSchema
 
-__all__ = ["Decision", "Judge", "Oracle", "Place"]
+__all__ = ["Decision", "Oracle", "Place", "Predicates", "judge"]
 
 
 class Place(NamedTuple):
@@ -45,20 +45,14 @@ class Decision(NamedTuple):
     failure: str = ""
 
 
-class Judge:
-    """Decides by one set of rules what was read."""
-
-    def __init__(self, predicates: Predicates) -> None:
-        self._predicates = predicates
-
-    def judge(self, read: Decision) -> Decision:
-        """The decision on what `Oracle.read` gave: with rules, or with a `failure`."""
-        if read.reason is not None or read.failure:
-            return read
-        try:
-            return read._replace(rules=self._predicates.match(read.fields))
-        except Exception as error:
-            return _failed(error)
+def judge(read: Decision, rules: Predicates) -> Decision:
+    """The decision on what `Oracle.read` gave: with the rules that match, or with a `failure`."""
+    if read.reason is not None or read.failure:
+        return read
+    try:
+        return read._replace(rules=rules.match(read.fields))
+    except Exception as error:
+        return _failed(error)
 
 
 class Oracle:
@@ -89,7 +83,7 @@ class Oracle:
         self._empty_at = {number: deque(offsets) for number, offsets in (empty_at or {}).items()}
         names = [field.name for field in schema.fields]
         self.key_at = names.index(rules.features[0].per) if rules.features else 0
-        self._judge = self.sharing(rules)
+        self._rules = Predicates(rules, columns)
         known = [field.name for field in rules.without_model().columns(schema).fields]
         self._score = Score(model, known) if model else None
 
@@ -97,14 +91,6 @@ class Oracle:
     def remembers(self) -> bool:
         """Whether it computes features, so that it must read each payment."""
         return bool(self._features)
-
-    def sharing(self, rules: RuleSet) -> Judge:
-        """Decides by other rules with the same features and model what `read` gives.
-
-        Raises:
-            UsageError: a rule has an expression that the oracle does not know.
-        """
-        return Judge(Predicates(rules, rules.columns(self._schema)))
 
     def decide(self, values: Sequence[bytes | None], places: Sequence[Place] = ()) -> list[Decision]:
         """One decision a record, in order.
@@ -118,7 +104,7 @@ class Oracle:
             FraudFilterError: a record can't be judged.
         """
         pairs = zip(values, places, strict=True) if self._features else ((value, None) for value in values)
-        decisions = [self._judge.judge(self.read(value, place)) for value, place in pairs]
+        decisions = [judge(self.read(value, place), self._rules) for value, place in pairs]
         for decision in decisions:
             if decision.failure:
                 raise FraudFilterError(f"the audit can't judge a record: {decision.failure}")

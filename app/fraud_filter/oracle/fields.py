@@ -9,7 +9,6 @@ TIMESTAMP int microseconds since 1970 in UTC, DATE int days since 1970, STRUCT d
 
 from __future__ import annotations
 
-import datetime
 import decimal
 import math
 import re
@@ -19,60 +18,8 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, TypeAlias
 
-from fraud_filter.schema import DECIMAL_TEXT, FIRST_TIME_US, FORMS, LAST_TIME_US, UNITS_US
+from fraud_filter.schema import DAY_US, DECIMAL_TEXT, FIRST_TIME_US, LAST_TIME_US, UNITS_US, time_us
 from fraud_filter.text.ddl import WHOLE, Kind
-
-SECOND_US = 1_000_000
-
-DAY_US = 86_400 * SECOND_US
-
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
-
-_FORMS = {name: re.compile(form) for name, form in FORMS.items()}
-
-_PARTS = re.compile(r"(.{10})(?:.(..):(..)(?::(..)(?:\.([0-9]+))?)?)?(?:Z|([+-])(..):?(..)?)?")
-
-
-def timestamp_us(text: str, kind: str = "TIMESTAMP") -> int:
-    """Microseconds since 1970 in UTC; further digits are cut off.
-
-    Args:
-        kind: TIMESTAMP or TIMESTAMP_NTZ, which takes no offset.
-
-    Raises:
-        ValueError: the filter takes no such time.
-    """
-    match = _PARTS.fullmatch(text) if _FORMS[kind].fullmatch(text) else None
-    if match is None:
-        raise ValueError(f"not a time: {text!r}")
-    day, hour, minute, second, fraction, sign, offset_h, offset_min = match.groups(default="0")
-    seconds = int(hour) * 3600 + int(minute) * 60 + int(second)
-    offset = int(offset_h) * 3600 + int(offset_min) * 60
-    seconds += offset if sign == "-" else -offset
-    return taken_us(date_days(day) * DAY_US + seconds * SECOND_US + int(fraction[:6].ljust(6, "0")))
-
-
-def date_days(text: str) -> int:
-    """Days since 1970.
-
-    Raises:
-        ValueError: the filter takes no such date.
-    """
-    if not _FORMS["DATE"].fullmatch(text):
-        raise ValueError(f"not a date: {text!r}")
-    return datetime.date.fromisoformat(text).toordinal() - _EPOCH
-
-
-def taken_us(micros: int) -> int:
-    """Microseconds since 1970, as they are.
-
-    Raises:
-        ValueError: the filter takes no such time.
-    """
-    if not FIRST_TIME_US <= micros <= LAST_TIME_US:
-        raise ValueError(f"outside the years 0001 to 9999: {micros} microseconds")
-    return micros
-
 
 _DECIMAL_TEXT = re.compile(DECIMAL_TEXT)
 
@@ -81,10 +28,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _EXACT = decimal.Context(prec=4_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 Read: TypeAlias = Callable[[Any], Any]
-
-
-class WrongTypeError(ValueError):
-    """The field does not take this value: the payment is rejected."""
 
 
 def field_reader(kind: Kind, unit: str = "") -> Read:
@@ -108,7 +51,7 @@ def field_reader(kind: Kind, unit: str = "") -> Read:
 
 def _of(kind: type, value: Any) -> Any:
     if type(value) is not kind:
-        raise WrongTypeError
+        raise ValueError("of another type")
     return value
 
 
@@ -119,16 +62,16 @@ def _string(value: Any) -> str:
 
 def _whole(limit: int, value: Any) -> int:
     if type(value) is not int or not -limit <= value < limit:
-        raise WrongTypeError
+        raise ValueError("of another type")
     return value
 
 
 def _double(value: Any) -> float:
     if type(value) is not float and type(value) is not int and type(value) is not Decimal:
-        raise WrongTypeError
+        raise ValueError("of another type")
     number = float(value) + 0.0  # without the sign of a zero
     if not math.isfinite(number):
-        raise WrongTypeError
+        raise ValueError("of another type")
     return number
 
 
@@ -141,22 +84,26 @@ def _decimal(precision: int, scale: int, value: Any) -> Decimal:
     if (type(value) is str and _DECIMAL_TEXT.fullmatch(value)) or type(value) is int:
         value = Decimal(value)
     elif type(value) is not Decimal or abs(value.adjusted()) > 999:  # no longer exponent: see DECIMAL_NUMBER
-        raise WrongTypeError
+        raise ValueError("of another type")
     unit = Decimal((0, (1,), -scale))
     rounded = value.quantize(unit, decimal.ROUND_HALF_UP, _EXACT) if value else unit * 0
     if not rounded:
         return unit * 0  # without a sign
     if len(rounded.as_tuple().digits) > precision:
-        raise WrongTypeError
+        raise ValueError("of another type")
     return rounded
 
 
-def _time(read: Callable[[str], int], value: Any) -> int:
-    return read(_of(str, value))
+def _time(kind: str, unit: int, value: Any) -> int:
+    return time_us(_of(str, value), kind) // unit
 
 
-def _time_or_number(micros: int, value: Any) -> int:
-    return taken_us(value * micros) if type(value) is int else timestamp_us(_of(str, value))
+def _time_or_number(unit: int, value: Any) -> int:
+    if type(value) is not int:
+        return time_us(_of(str, value))
+    if not FIRST_TIME_US <= value * unit <= LAST_TIME_US:
+        raise ValueError("outside the years 0001 to 9999")
+    return value * unit
 
 
 def _struct(fields: dict[str, Read], value: Any) -> dict[str, Any]:
@@ -174,7 +121,7 @@ def _map(read: Read, value: Any) -> list[tuple[str, Any]]:
 
 def _element(read: Read, value: Any) -> Any:
     if value is None:
-        raise WrongTypeError
+        raise ValueError("of another type")
     return read(value)
 
 
@@ -183,7 +130,7 @@ _SCALARS: dict[str, Read] = {
     "BOOLEAN": partial(_of, bool),
     "FLOAT": _float,
     "DOUBLE": _double,
-    "TIMESTAMP": partial(_time, timestamp_us),
-    "TIMESTAMP_NTZ": partial(_time, partial(timestamp_us, kind="TIMESTAMP_NTZ")),
-    "DATE": partial(_time, date_days),
+    "TIMESTAMP": partial(_time, "TIMESTAMP", 1),
+    "TIMESTAMP_NTZ": partial(_time, "TIMESTAMP_NTZ", 1),
+    "DATE": partial(_time, "DATE", DAY_US),
 }

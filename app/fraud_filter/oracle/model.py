@@ -14,8 +14,8 @@ from fraud_filter.errors import UsageError
 from fraud_filter.model.saved import ASSEMBLER, BOOSTED, ENCODER, FOREST, INDEXER, LOGISTIC, TREE, SavedModel, Stage
 from fraud_filter.schema import SCORE_DIGITS
 
-#: What a stage has made of one payment: by column a number or a list of them.
-Columns = dict[str, Any]
+#: What a stage makes of the values of its inputs: those of its outputs, in their order.
+Make = Callable[..., list[Any]]
 _LAST_DIGIT = Decimal(1).scaleb(-SCORE_DIGITS)
 
 
@@ -30,20 +30,25 @@ class Score:
         """`names` are those of the fields and features, in the order in which payments come."""
         self._names = tuple(names)
         try:
-            self._stages = [_STAGES[stage.kind](stage) for stage in saved.stages]
+            self._stages = [(stage.inputs, _outputs(stage), _STAGES[stage.kind](stage)) for stage in saved.stages]
         except (LookupError, ValueError, TypeError) as error:
             raise UsageError(f"model {saved.location}: the audit can't read it: {error!r}") from None
         self._probability = saved.stages[-1].params["probabilityCol"]
 
     def of(self, fields: Sequence[Any]) -> float | None:
         """The score of a payment, from its fields and features; None where the model has none."""
-        columns: Columns = dict(zip(self._names, fields, strict=True))
-        for stage in self._stages:
-            stage(columns)
+        columns: dict[str, Any] = dict(zip(self._names, fields, strict=True))
+        for inputs, outputs, make in self._stages:
+            columns.update(zip(outputs, make(*(columns[name] for name in inputs)), strict=True))
         probability = columns[self._probability]
         if math.isnan(probability):
             return None
         return float(Decimal(repr(probability)).quantize(_LAST_DIGIT, ROUND_HALF_UP))
+
+
+def _outputs(stage: Stage) -> Sequence[str]:
+    """The columns that it adds; of a classifier the probability alone."""
+    return stage.outputs if stage.kind in (INDEXER, ENCODER, ASSEMBLER) else [stage.params["probabilityCol"]]
 
 
 def _rows(stage: Stage, folder: str) -> list[dict[str, Any]]:
@@ -54,40 +59,33 @@ def _rows(stage: Stage, folder: str) -> list[dict[str, Any]]:
     return [row for data in parts for row in pyarrow.parquet.read_table(io.BytesIO(data)).to_pylist()]
 
 
-def _indexer(stage: Stage) -> Callable[[Columns], None]:
+def _indexer(stage: Stage) -> Make:
     """A text's place among the known ones; the place after the last for others, and for none."""
     (row,) = _rows(stage, "data")
     places = [{label: float(at) for at, label in enumerate(labels)} for labels in row["labelsArray"]]
-
-    def add(columns: Columns) -> None:
-        for source, target, known in zip(stage.inputs, stage.outputs, places, strict=True):
-            columns[target] = known.get(columns[source], float(len(known)))
-
-    return add
+    return lambda *texts: [known.get(text, float(len(known))) for text, known in zip(texts, places, strict=True)]
 
 
-def _encoder(stage: Stage) -> Callable[[Columns], None]:
+def _encoder(stage: Stage) -> Make:
     """A place as a list of zeros with a one at it."""
     (row,) = _rows(stage, "data")
     keeps = stage.params["handleInvalid"] == "keep"
     sizes = [size + (1 if keeps else 0) - (1 if stage.params["dropLast"] else 0) for size in row["categorySizes"]]
-
-    def add(columns: Columns) -> None:
-        for source, target, size in zip(stage.inputs, stage.outputs, sizes, strict=True):
-            columns[target] = [1.0 if at == columns[source] else 0.0 for at in range(size)]
-
-    return add
+    return lambda *places: [
+        [1.0 if at == place else 0.0 for at in range(size)] for place, size in zip(places, sizes, strict=True)
+    ]
 
 
-def _assembler(stage: Stage) -> Callable[[Columns], None]:
-    def add(columns: Columns) -> None:
+def _assembler(_: Stage) -> Make:
+    """All in one list."""
+
+    def make(*values: Any) -> list[Any]:
         vector: list[float] = []
-        for name in stage.inputs:
-            value = columns[name]
+        for value in values:
             vector += value if isinstance(value, list) else [math.nan if value is None else float(value)]
-        columns[stage.outputs[0]] = vector
+        return [vector]
 
-    return add
+    return make
 
 
 class _Node(NamedTuple):
@@ -134,78 +132,50 @@ def _leaf(tree: Mapping[int, _Node], vector: Sequence[float]) -> _Node:
     return node
 
 
-def _classifier(probability: Callable[[Stage], Callable[[Sequence[float]], float]]) -> Any:
-    def make(stage: Stage) -> Callable[[Columns], None]:
-        of, target, source = probability(stage), stage.params["probabilityCol"], stage.inputs[0]
-
-        def add(columns: Columns) -> None:
-            columns[target] = of(columns[source])
-
-        return add
-
-    return make
-
-
-def _boosted(stage: Stage) -> Callable[[Sequence[float]], float]:
+def _boosted(stage: Stage) -> Make:
     trees = _trees(stage)
     # Without names: the tree's number, its metadata, its weight.
     weights = [row[-1] for row in sorted(tuple(row.values()) for row in _rows(stage, "treesMetadata"))]
 
-    def of(vector: Sequence[float]) -> float:
+    def make(vector: Sequence[float]) -> list[float]:
         margin = sum(weight * _leaf(tree, vector).prediction for tree, weight in zip(trees, weights, strict=True))
-        return _logistic(2 * margin)
+        return [_logistic(2 * margin)]
 
-    return of
+    return make
 
 
-def _forest(stage: Stage) -> Callable[[Sequence[float]], float]:
+def _forest(stage: Stage) -> Make:
     trees = _trees(stage)
 
-    def of(vector: Sequence[float]) -> float:
+    def make(vector: Sequence[float]) -> list[float]:
         votes = [0.0, 0.0]
         for tree in trees:
             counts = _leaf(tree, vector).counts
             votes = [vote + count / sum(counts) for vote, count in zip(votes, counts, strict=True)]
-        return votes[1] / sum(votes)
+        return [votes[1] / sum(votes)]
 
-    return of
+    return make
 
 
-def _linear(stage: Stage) -> Callable[[Sequence[float]], float]:
+def _linear(stage: Stage) -> Make:
     (row,) = _rows(stage, "data")
-    if row["isMultinomial"] or row["numClasses"] != 2:
-        raise ValueError("its logistic regression is multinomial")
-    intercept, matrix = _dense(row["interceptVector"])[0], row["coefficientMatrix"]
-    weights = _dense_matrix(matrix)
+    matrix = row["coefficientMatrix"]
+    if row["isMultinomial"] or row["numClasses"] != 2 or not (matrix["type"] == 1 or matrix["isTransposed"]):
+        raise ValueError("its logistic regression is not of one row")
+    intercept = _dense(row["interceptVector"], 1)[0]
+    weights = _dense({"indices": matrix["rowIndices"], **matrix}, matrix["numCols"])
+    return lambda vector: [
+        _logistic(sum(weight * value for weight, value in zip(weights, vector, strict=True)) + intercept)
+    ]
 
-    def of(vector: Sequence[float]) -> float:
-        return _logistic(sum(weight * value for weight, value in zip(weights, vector, strict=True)) + intercept)
 
-    return of
-
-
-def _dense(vector: Mapping[str, Any]) -> list[float]:
-    if vector["type"] == 1:
-        return list(vector["values"])
-    values = [0.0] * vector["size"]
-    for at, value in zip(vector["indices"], vector["values"], strict=True):
+def _dense(given: Mapping[str, Any], size: int) -> list[float]:
+    """The numbers of a vector, or of a matrix of one row, which Spark writes with or without the zeros."""
+    if given["type"] == 1:
+        return list(given["values"])
+    values = [0.0] * size
+    for at, value in zip(given["indices"], given["values"], strict=True):
         values[at] = value
-    return values
-
-
-def _dense_matrix(matrix: Mapping[str, Any]) -> list[float]:
-    """The one row of a matrix of coefficients, dense, or sparse by columns (or by rows, where it is transposed)."""
-    if matrix["type"] == 1:
-        return list(matrix["values"])
-    values = [0.0] * matrix["numCols"]
-    pointers, indices = matrix["colPtrs"], matrix["rowIndices"]
-    if matrix["isTransposed"]:
-        for at, value in zip(indices, matrix["values"], strict=True):
-            values[at] = value
-        return values
-    for column in range(matrix["numCols"]):
-        for at in range(pointers[column], pointers[column + 1]):
-            values[column] = matrix["values"][at]
     return values
 
 
@@ -217,12 +187,12 @@ def _logistic(margin: float) -> float:
         return 0.0
 
 
-_STAGES: dict[str, Callable[[Stage], Callable[[Columns], None]]] = {
+_STAGES: dict[str, Callable[[Stage], Make]] = {
     INDEXER: _indexer,
     ENCODER: _encoder,
     ASSEMBLER: _assembler,
-    BOOSTED: _classifier(_boosted),
-    FOREST: _classifier(_forest),
-    TREE: _classifier(_forest),
-    LOGISTIC: _classifier(_linear),
+    BOOSTED: _boosted,
+    FOREST: _forest,
+    TREE: _forest,
+    LOGISTIC: _linear,
 }

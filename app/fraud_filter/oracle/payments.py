@@ -24,20 +24,7 @@ class Reading(NamedTuple):
     """A payment's fields in the order of the schema, or the reason of its rejection (a REASON_* value)."""
 
     reason: str | None
-    fields: tuple[Any, ...]
-
-
-_EMPTY = Reading(layout.REASON_EMPTY, ())
-_MALFORMED = Reading(layout.REASON_MALFORMED, ())
-_TRAILING = Reading(layout.REASON_TRAILING, ())
-_DUPLICATE = Reading(layout.REASON_DUPLICATE, ())
-_NO_SCHEMA_ID = Reading(layout.REASON_NO_SCHEMA_ID, ())
-_WRONG_TYPE = Reading(layout.REASON_WRONG_TYPE, ())
-_MISSING = Reading(layout.REASON_MISSING, ())
-
-
-class _DuplicateError(ValueError):
-    """An object has a name twice."""
+    fields: tuple[Any, ...] = ()
 
 
 class PaymentReader:
@@ -58,17 +45,17 @@ class PaymentReader:
     def read(self, value: bytes | None) -> Reading:
         """The payment in the value of a record."""
         if value is None:
-            return _EMPTY
+            return Reading(layout.REASON_EMPTY)
         if self._has_prefix:
             if value[:1] != layout.PREFIX_BEGIN or len(value) < layout.PREFIX_BYTES:
-                return _NO_SCHEMA_ID
+                return Reading(layout.REASON_NO_SCHEMA_ID)
             value = value[layout.PREFIX_BYTES :]
         try:
             document = self._decode(value)
         except (ValueError, RecursionError):
             return self._flaw(value)
         if type(document) is not dict:
-            return _MALFORMED
+            return Reading(layout.REASON_MALFORMED)
         return self._payment(document)
 
     def read_flagged(self, value: bytes) -> tuple[Reading, tuple[str, ...]]:
@@ -88,10 +75,10 @@ class PaymentReader:
         try:
             fields = [None if (given := get(name)) is None else read(given) for name, read in self._reads]
         except (ValueError, ArithmeticError):
-            return _WRONG_TYPE
+            return Reading(layout.REASON_WRONG_TYPE)
         for at in self._required:
             if fields[at] is None:
-                return _MISSING
+                return Reading(layout.REASON_MISSING)
         return Reading(None, tuple(fields))
 
     def _decode(self, value: bytes) -> Any:
@@ -105,14 +92,14 @@ class PaymentReader:
         try:
             text = _text(value).lstrip(_BLANK)
             if not text:
-                return _EMPTY
+                return Reading(layout.REASON_EMPTY)
             document, end = self._any.raw_decode(text)
             _check_levels(text[:end])
         except (ValueError, RecursionError):
-            return _MALFORMED
+            return Reading(layout.REASON_MALFORMED)
         if type(document) is not dict:
-            return _MALFORMED
-        return _TRAILING if text[end:].strip(_BLANK) else _DUPLICATE
+            return Reading(layout.REASON_MALFORMED)
+        return Reading(layout.REASON_TRAILING if text[end:].strip(_BLANK) else layout.REASON_DUPLICATE)
 
 
 def _text(value: bytes) -> str:
@@ -145,7 +132,7 @@ def _exact(text: str) -> Decimal:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     document = dict(pairs)
     if len(document) != len(pairs):
-        raise _DuplicateError
+        raise ValueError("a name stands twice")
     return document
 
 

@@ -17,11 +17,10 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from fraud_filter.oracle.fields import DAY_US, SECOND_US
 from fraud_filter.rules.language import LanguageError, Node, digits, read_predicate
 from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.rules.words import CAPITALS, EXISTS, SMALL
-from fraud_filter.schema import PaymentSchema
+from fraud_filter.schema import DAY_US, SECOND_US, PaymentSchema
 from fraud_filter.text.ddl import WHOLE
 
 _Row = Sequence[Any]
@@ -160,15 +159,15 @@ def _in(values: list[Any]) -> bool | None:
 
 
 def _greatest(values: list[Any]) -> Any:
-    return max((value for value in values if value is not None), key=_ordered, default=None)
+    return max((value for value in values if value is not None), key=ordered, default=None)
 
 
 def _least(values: list[Any]) -> Any:
-    return min((value for value in values if value is not None), key=_ordered, default=None)
+    return min((value for value in values if value is not None), key=ordered, default=None)
 
 
-def _ordered(value: Any) -> Any:
-    """NaN is greater than any number."""
+def ordered(value: Any) -> Any:
+    """The order that Spark gives to values: NaN is greater than any number."""
     return (value != value, 0.0 if value != value else value) if isinstance(value, float) else value
 
 
@@ -178,7 +177,7 @@ _OF_ALL: dict[str, Callable[[list[Any]], Any]] = {
     "is null": lambda values: values[0] is None,
     "size": lambda values: -1 if values[0] is None else len(values[0]),
     "isnan": lambda values: values[0] is not None and values[0] != values[0],
-    "<=>": lambda values: _ordered(values[0]) == _ordered(values[1]),
+    "<=>": lambda values: ordered(values[0]) == ordered(values[1]),
 }  # fmt: skip
 _COMPARING = {"=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
               ">=": operator.ge}  # fmt: skip
@@ -187,7 +186,7 @@ _COMPARING = {"=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": opera
 def _comparing(compare: Callable[[Any, Any], bool], kind: str) -> Callable[..., Any]:
     if kind != "DOUBLE":
         return compare
-    return lambda one, two: compare(one, two) if one == one and two == two else compare(_ordered(one), _ordered(two))
+    return lambda one, two: compare(one, two) if one == one and two == two else compare(ordered(one), ordered(two))
 
 
 # -- numbers

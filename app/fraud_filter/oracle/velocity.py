@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import decimal
-from collections.abc import Callable, Iterable, Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NamedTuple
 
+from fraud_filter.oracle.predicates import ordered
 from fraud_filter.rules.features import STRIDE, Feature, reach_ms, weight
 from fraud_filter.schema import PaymentSchema
 
@@ -151,27 +153,10 @@ class Velocity:
         return _OF_NUMBERS[feature.kind](given, feature.total) if given else None
 
 
-def _largest(given: Iterable[Any], _: str) -> Any:
-    """As Spark orders numbers: NaN is the largest."""
-    return max(given, key=_order)
-
-
-def _smallest(given: Iterable[Any], _: str) -> Any:
-    return min(given, key=_order)
-
-
-def _order(number: Any) -> tuple[bool, Any]:
-    is_nan = number != number
-    return is_nan, 0 if is_nan else number
-
-
 def _sum(given: Sequence[Any], total: str) -> Any:
     """One after the other, the oldest first: a sum of floating-point numbers depends on the order."""
     if total == "DOUBLE":
-        added = 0.0
-        for number in reversed(given):
-            added += number
-        return added
+        return reduce(operator.add, reversed(given), 0.0)
     if total == "BIGINT":
         return (sum(given) + 2**63) % 2**64 - 2**63
     return reduce(_EXACT.add, given)
@@ -181,4 +166,9 @@ def _mean(given: Sequence[Any], total: str) -> float:
     return float(_sum(given, total)) / len(given)
 
 
-_OF_NUMBERS: dict[str, Callable[[Any, str], Any]] = {"sum": _sum, "avg": _mean, "min": _smallest, "max": _largest}
+_OF_NUMBERS: dict[str, Callable[[Any, str], Any]] = {
+    "sum": _sum,
+    "avg": _mean,
+    "min": lambda given, _: min(given, key=ordered),
+    "max": lambda given, _: max(given, key=ordered),
+}

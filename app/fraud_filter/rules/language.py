@@ -20,7 +20,7 @@ from lark import Lark, Token, Tree, UnexpectedInput, UnexpectedToken
 
 from fraud_filter.rules.patterns import PatternError, read_like, read_regex
 from fraud_filter.rules.words import CAPITALS, EXISTS, FUNCTIONS, OTHERWISE, REFUSED, SMALL
-from fraud_filter.schema import PaymentSchema
+from fraud_filter.schema import DAY_US, PaymentSchema, time_us
 from fraud_filter.text.ddl import SCALARS, WHOLE, parse_type
 from fraud_filter.text.nearest import did_you_mean
 
@@ -106,7 +106,6 @@ _ALLOWED = {
 _NAME = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|(\w+)""", re.DOTALL)
 _WORD = re.compile(r"\w+|\|\||->>|->|::|--|/\*|<<|>>|\S")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "%": "\\%", "_": "\\_"}
-_TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?( ?Z|[+-]\d\d:\d\d)?)?")
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
@@ -525,14 +524,11 @@ def _unescaped(token: Token) -> str:
 def _written_out(text: str, kind: str) -> Node:
     """A date or time that stands in the rule as a text."""
     try:
-        if not _TIME.fullmatch(text) or (kind == "DATE" and len(text) > 10):
-            raise ValueError
-        moment = datetime.datetime.fromisoformat(text.replace(" Z", "Z"))
-        since = (moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo else moment) - _EPOCH
-    except (ValueError, OverflowError):
+        since = time_us(text, kind)
+    except ValueError:
         example = "2026-01-31" if kind == "DATE" else "2026-01-31 12:00:00"
         raise _UnplacedError(f"{text!r} is no {kind}; write the time out, as in '{example}'") from None
-    return _literal(since.days if kind == "DATE" else since // datetime.timedelta(microseconds=1), kind)
+    return _literal(since // DAY_US if kind == "DATE" else since, kind)
 
 
 def _refused(word: str) -> LanguageError:

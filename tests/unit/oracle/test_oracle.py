@@ -14,11 +14,19 @@ import pytest
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
 from fraud_filter.oracle import Decision, Oracle
-from fraud_filter.oracle.fields import date_days, timestamp_us
 from fraud_filter.oracle.payments import PaymentReader
 from fraud_filter.records import why_unread
 from fraud_filter.rules.ruleset import Rule, RuleSet, load_rules
-from fraud_filter.schema import FIRST_TIME_US, LAST_TIME_US, Field, PaymentSchema, input_schema, load_schema
+from fraud_filter.schema import (
+    DAY_US,
+    FIRST_TIME_US,
+    LAST_TIME_US,
+    Field,
+    PaymentSchema,
+    input_schema,
+    load_schema,
+    time_us,
+)
 
 GOOD: dict[str, Any] = {
     "payment_id": "p1", "card_id": "c1", "amount": 12.5, "currency": "EUR", "merchant": "Corner shop",
@@ -249,8 +257,8 @@ def test_a_number_of_any_field_may_have_more_places_than_can_be_counted(text: st
     ],
 )  # fmt: skip
 def test_timestamps(text: str, micros: int) -> None:
-    assert timestamp_us(text) == micros
-    assert date_days(text[:10]) == datetime.date.fromisoformat(text[:10]).toordinal() - 719_163
+    assert time_us(text) == micros
+    assert time_us(text[:10], "DATE") // DAY_US == datetime.date.fromisoformat(text[:10]).toordinal() - 719_163
 
 
 @pytest.mark.parametrize(
@@ -264,7 +272,7 @@ def test_timestamps(text: str, micros: int) -> None:
 )  # fmt: skip
 def test_what_is_no_timestamp(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        timestamp_us(text)
+        time_us(text)
 
 
 @pytest.mark.parametrize(

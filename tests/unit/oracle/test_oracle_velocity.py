@@ -14,7 +14,7 @@ import pytest
 
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.home import HOME
-from fraud_filter.oracle import Oracle, Place
+from fraud_filter.oracle import Oracle, Place, Predicates, judge
 from fraud_filter.oracle.velocity import Velocity
 from fraud_filter.rules.features import HALVINGS, Feature
 from fraud_filter.rules.ruleset import Rule, RuleSet, load_rules
@@ -238,8 +238,8 @@ def test_payments_that_cannot_be_judged_fail_alone() -> None:
     ]
     places = [Place(0, offset, 1000) for offset in range(len(values))]
     oracle = Oracle(schema, rules, 50)
-    judge = oracle.sharing(rules)
-    decisions = [judge.judge(oracle.read(value, place)) for value, place in zip(values, places, strict=True)]
+    predicates = Predicates(rules, rules.columns(schema))
+    decisions = [judge(oracle.read(value, place), predicates) for value, place in zip(values, places, strict=True)]
     assert [decision.rules for decision in decisions] == [(), ("some",), ()]
     assert ["'str' and 'int'" in decision.failure for decision in decisions] == [False, False, True]
     with pytest.raises(FraudFilterError, match=r"can't judge a record: TypeError: .*'str' and 'int'"):
