@@ -14,10 +14,10 @@ import pytest
 import yaml
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
+from decider import Decider
 from exhaustive import exhaustive
 from fraud_filter.audit.run import audit
 from fraud_filter.config import load
-from fraud_filter.oracle import Oracle
 from fraud_filter.query.rules_test import as_table, try_rules
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.schema import load_schema
@@ -105,7 +105,7 @@ def test_each_line_is_judged_as_the_oracle_does_without_kafka(
     (tmp_path / "rules.yml").write_text(yaml.safe_dump({"rules": predicates}))
     rules = load_rules(tmp_path / "rules.yml", SCHEMA)
     verdicts = list(try_rules(spark, str(tmp_path / "payments.jsonl"), SCHEMA, rules))
-    decisions = list(Oracle(SCHEMA, rules).decide(lines))
+    decisions = list(Decider(SCHEMA, rules).decide(lines))
     assert len(verdicts) == len(lines)
     for line, verdict, decision in zip(lines, verdicts, decisions, strict=True):
         reason = verdict.reason and verdict.reason.partition(":")[0]

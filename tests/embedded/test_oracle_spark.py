@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from pyspark.sql import Row
 
+from decider import Decider
 from drawn_rules import hostile_payments
 from fraud_filter import schema as layout
 from fraud_filter.audit.books import Books, bounded_database
 from fraud_filter.audit.run import read_flagged
 from fraud_filter.config import load
-from fraud_filter.oracle import Decision, Oracle, Place
+from fraud_filter.oracle import Decision, Place
 from fraud_filter.query import decide as query
 from fraud_filter.query.sources import made_up
 from fraud_filter.records import read_source
@@ -85,7 +86,7 @@ def test_records_are_read_as_spark_reads_them(spark: Any, unit: str) -> None:
     """Rejected or not, each field, and the rules that match."""
     values, rules, schema = record_values(), _rules(RECORD_RULES), replace(SCHEMA, time_unit=unit)
     assert len(values) > 200
-    decisions = Oracle(schema, rules).decide(values)
+    decisions = Decider(schema, rules).decide(values)
     different = []
     for value, own, its in zip(values, decisions, _judged(spark, values, rules, schema), strict=True):
         if own.reason != (its.reason and its.reason.partition(":")[0]):
@@ -114,7 +115,7 @@ def test_block_lists_match_what_spark_matches(spark: Any) -> None:
     values = [
         value for value in hostile_payments(SCHEMA) if b'"at": "0001' not in value
     ]  # Python has no such local time
-    own = Oracle(SCHEMA, rules).decide(values)
+    own = Decider(SCHEMA, rules).decide(values)
     its = _judged(spark, values, rules)
     assert [decision.rules for decision in own] == [decision.rules for decision in its]
     assert {name for decision in own for name in decision.rules} == {"r0", "r1", "r2", "r3", "r4"}
@@ -124,7 +125,7 @@ def test_what_spark_writes_passes_the_audit(spark: Any) -> None:
     """From the records' bytes to the written JSON and back: every field, header, key and rejected byte."""
     values = [*record_values(), *hostile_payments(SCHEMA)]
     rules = _rules(["true", "amount > 100", "merchant IS NULL", "created_at >= '2024-01-01'"])
-    oracle = Oracle(SCHEMA, rules)
+    oracle = Decider(SCHEMA, rules)
     settings = load({"max_record_bytes": 1 << 20})  # some values are larger than the default
     written = query.decide(_records(spark, values), SCHEMA, rules, settings).collect()
     assert len(written) == len(values)
@@ -154,6 +155,6 @@ def test_records_of_the_rate_source_have_every_field(spark: Any) -> None:
     made = F.to_json(F.struct(*(made_up(field.name, field.kind).alias(field.name) for field in SCHEMA.fields)))
     rows = spark.range(20).select(F.col("id").alias("value"), F.current_timestamp().alias("timestamp")).select(made)
     values = [row[0].encode() for row in rows.collect()]
-    for decision in Oracle(SCHEMA, _rules(["true"])).decide(values):
+    for decision in Decider(SCHEMA, _rules(["true"])).decide(values):
         assert decision.reason is None
         assert None not in decision.fields

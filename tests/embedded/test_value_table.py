@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from decider import Decider
 from fraud_filter.home import HOME
-from fraud_filter.oracle import Oracle
 from fraud_filter.query import decide as query
 from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.schema import Field, PaymentSchema
@@ -39,7 +39,7 @@ def _column(spark: Any, kind: str) -> list[str]:
     rows = [(b"k", value, "payments", 0, at, None) for at, value in enumerate(values)]
     judged = query.judge(spark.createDataFrame(rows, COLUMNS), schema, rules)
     shown = judged.selectExpr("_reason", "CAST(x AS STRING)", "_offset").orderBy("_offset").collect()
-    reasons = [decision.reason for decision in Oracle(schema, rules).decide(values)]
+    reasons = [decision.reason for decision in Decider(schema, rules).decide(values)]
     assert reasons == [reason and reason.partition(":")[0] for reason, *_ in shown], kind
     assert {reason for reason in reasons if reason} == {"wrong-type"}
     return ["" if reason else f"`{text}`" for reason, text, _ in shown]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fraud_filter.audit.result import Gap
 from fraud_filter.checkpoint.notes import Began
-from fraud_filter.config import Settings, refused
+from fraud_filter.config import Settings
 from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.rules.version import Ruling, read_ruling
 
@@ -68,18 +68,8 @@ def recorded_in(files: CheckpointFiles, settings: Settings, topic_id: str) -> Re
     versions = [one for one in VERSIONS.read(files) if one.topic_id == topic_id]
     # Rules that come back are the same document.
     names = {one.version for one in versions}
-    rulings = {version: _ruling(document_of(version).read(files), version, settings) for version in names}
+    rulings = {version: read_ruling(document_of(version).read(files), version, settings) for version in names}
     return Recorded(losses, newest.end if newest else kept.first, kept.begin, versions, rulings)
-
-
-def _ruling(document: object, version: str, settings: Settings) -> Ruling:
-    try:
-        return read_ruling(document, f"the rules of version {version}")
-    except ValueError as error:
-        raise refused(
-            "checkpoint", settings.checkpoint, f"can't be judged by: {error}",
-            f"put back a copy of fraud-filter/rules/{version}.json, or audit with another --checkpoint",
-        ) from None  # fmt: skip
 
 
 def find_gaps(

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fraud_filter.errors import FraudFilterError
 from fraud_filter.model.saved import SavedModel
 from fraud_filter.oracle.model import Score
 from fraud_filter.oracle.payments import PaymentReader
@@ -83,7 +82,6 @@ class Oracle:
         self._empty_at = {number: deque(offsets) for number, offsets in (empty_at or {}).items()}
         names = [field.name for field in schema.fields]
         self.key_at = names.index(rules.features[0].per) if rules.features else 0
-        self._rules = Predicates(rules, columns)
         known = [field.name for field in rules.without_model().columns(schema).fields]
         self._score = Score(model, known) if model else None
 
@@ -92,26 +90,11 @@ class Oracle:
         """Whether it computes features, so that it must read each payment."""
         return bool(self._features)
 
-    def decide(self, values: Sequence[bytes | None], places: Sequence[Place] = ()) -> list[Decision]:
-        """One decision a record, in order.
-
-        Args:
-            values: the records' values.
-            places: where they lie, those of a partition in their order and without a gap since the last call. Needed
-                where the rules have features.
-
-        Raises:
-            FraudFilterError: a record can't be judged.
-        """
-        pairs = zip(values, places, strict=True) if self._features else ((value, None) for value in values)
-        decisions = [judge(self.read(value, place), self._rules) for value, place in pairs]
-        for decision in decisions:
-            if decision.failure:
-                raise FraudFilterError(f"the audit can't judge a record: {decision.failure}")
-        return decisions
-
     def read(self, value: bytes | None, place: Place | None) -> Decision:
-        """A record without the rules that match it, or with a `failure`; arguments as of `decide`."""
+        """A record without the rules that match it, or with a `failure`.
+
+        `place` is needed where there are features: records of a partition come in their order and without a gap.
+        """
         try:
             reason, fields = self.reader.read(value)
             if reason is not None:

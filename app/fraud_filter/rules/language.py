@@ -451,6 +451,8 @@ def _operand(node: Node, kind: str, word: str) -> Node:
 def _compared(sign: str, left: Node, right: Node) -> Node:
     for kind in {left.kind, right.kind} & {"DATE", "TIMESTAMP"}:
         left, right = (_written_out(one.value, kind) if one.is_literal("STRING") else one for one in (left, right))
+    if "DECIMAL" in (left.kind, right.kind):
+        left, right = (_as(one, _as_decimal(one)) if one.is_literal(*WHOLE) else one for one in (left, right))
     left, right = _alike([left, right])
     return _node(sign, "BOOLEAN", f"{left.spark} {sign} {right.spark}", [left, right], 1)
 
@@ -474,7 +476,7 @@ def _alike(nodes: Sequence[Node]) -> list[Node]:
     if len(types) == 1:
         (kind,) = types
     elif "DECIMAL" in kinds and "DOUBLE" not in kinds:
-        pairs = [digits(_as_decimal(node)) for node in nodes if node.kind != "NULL"]
+        pairs = [digits(node.type) for node in nodes if node.kind != "NULL"]
         scale = max(pair[1] for pair in pairs)
         kind = _decimal(max(pair[0] - pair[1] for pair in pairs) + scale, scale)
     else:

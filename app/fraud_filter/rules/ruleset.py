@@ -43,7 +43,6 @@ class Rule:
 
     name: str
     line: int
-    description: str = ""
     when: str | None = None
     column: str | None = None
     ids: tuple[str, ...] = ()
@@ -204,7 +203,7 @@ def _rule(entry: RuleEntry, line: int, path: Path, schema: PaymentSchema, column
     if entry.blocked is None:
         if columns:
             read_predicate(str(entry.when), columns)
-        return Rule(entry.name, line, entry.description, when=entry.when)
+        return Rule(entry.name, line, when=entry.when)
     column, fields = entry.blocked.column, {field.name: field for field in schema.fields}
     if column not in fields:
         raise ValueError(
@@ -212,7 +211,7 @@ def _rule(entry: RuleEntry, line: int, path: Path, schema: PaymentSchema, column
         )
     ids = tuple(entry.blocked.ids) or _ids(path, entry.blocked)
     _check_ids(fields[column], ids)
-    return Rule(entry.name, line, entry.description, column=column, ids=ids)
+    return Rule(entry.name, line, column=column, ids=ids)
 
 
 def _check_ids(field: Field, ids: tuple[str, ...]) -> None:

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from fraud_filter.config import Settings
+from fraud_filter.config import Settings, refused
 from fraud_filter.rules.features import read_feature
 from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.schema import Field, PaymentSchema
@@ -66,11 +66,11 @@ def ruling_of(rules: RuleSet, schema: PaymentSchema, settings: Settings) -> Ruli
     return Ruling(schema, rules, payments, settings.max_record_bytes, settings.emit)
 
 
-def read_ruling(document: Any, told: str) -> Ruling:
-    """The ruling of a document that `to_document` gave; `told` names where it is from, for refusals.
+def read_ruling(document: Any, version: str, settings: Settings) -> Ruling:
+    """The ruling of a document that `to_document` gave, as the checkpoint has kept it.
 
     Raises:
-        ValueError: it is no such document.
+        UsageError: it is no such document.
     """
     try:
         fields = tuple(Field(name, kind, bool(required)) for name, kind, required in document["schema"])
@@ -80,8 +80,12 @@ def read_ruling(document: Any, told: str) -> Ruling:
         )
         features = tuple(map(read_feature, document["features"]))
         limits = int(document["velocity_payments"]), int(document["max_record_bytes"])
-        model, version, inputs = document.get("model") or (None, "", ())
+        model, model_version, inputs = document.get("model") or (None, "", ())
         emit: Literal["flagged", "all"] = "all" if document.get("emit") == "all" else "flagged"
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"{told} is no set of rules that the filter has kept: {error!r}") from None
-    return Ruling(schema, RuleSet(Path(told), rules, features, model, tuple(inputs), version), *limits, emit)
+        raise refused(
+            "checkpoint", settings.checkpoint, f"does not hold the rules of version {version}: {error!r}",
+            f"put back a copy of fraud-filter/rules/{version}.json, or audit with another --checkpoint",
+        ) from None  # fmt: skip
+    place = Path(f"the rules of version {version}")
+    return Ruling(schema, RuleSet(place, rules, features, model, tuple(inputs), model_version), *limits, emit)

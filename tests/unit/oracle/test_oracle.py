@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from decider import Decider
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
-from fraud_filter.oracle import Decision, Oracle
+from fraud_filter.oracle import Decision
 from fraud_filter.oracle.payments import PaymentReader
 from fraud_filter.records import why_unread
 from fraud_filter.rules.ruleset import Rule, RuleSet, load_rules
@@ -40,10 +41,10 @@ def payment(**changes: Any) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def shipped() -> Oracle:
+def shipped() -> Decider:
     settings = load()
     schema = load_schema(settings.payment_schema)
-    return Oracle(schema, load_rules(settings.rules, schema))
+    return Decider(schema, load_rules(settings.rules, schema))
 
 
 def make(time_unit: str = "", **types: str) -> Callable[..., Any]:
@@ -83,7 +84,7 @@ def make(time_unit: str = "", **types: str) -> Callable[..., Any]:
         ({"unknown": {"field": [1, 2]}}, ()),
     ],
 )
-def test_the_shipped_rules(shipped: Oracle, changes: dict[str, Any], rules: tuple[str, ...]) -> None:
+def test_the_shipped_rules(shipped: Decider, changes: dict[str, Any], rules: tuple[str, ...]) -> None:
     (decision,) = shipped.decide([payment(**changes)])
     assert decision.reason is None
     assert decision.rules == rules
@@ -123,13 +124,13 @@ def test_the_shipped_rules(shipped: Oracle, changes: dict[str, Any], rules: tupl
         (payment(created_at=""), "wrong-type"),
     ],
 )
-def test_rejections(shipped: Oracle, value: bytes | None, reason: str | None) -> None:
+def test_rejections(shipped: Decider, value: bytes | None, reason: str | None) -> None:
     (decision,) = shipped.decide([value])
     assert decision.reason == reason
     assert reason is None or decision == Decision(reason, (), ())
 
 
-def test_a_batch_keeps_its_order(shipped: Oracle) -> None:
+def test_a_batch_keeps_its_order(shipped: Decider) -> None:
     decisions = shipped.decide([payment(amount=9000), b"broken", payment(), None, payment(amount=-1)])
     assert [(decision.reason, decision.rules) for decision in decisions] == [
         (None, ("large-amount",)), ("malformed-json", ()), (None, ()), ("empty-record", ()),
@@ -139,7 +140,7 @@ def test_a_batch_keeps_its_order(shipped: Oracle) -> None:
 
 
 @pytest.mark.parametrize("after", [b" rubbish", b"{}", b"\n" + payment(amount=9999), b"}", b",", b"\x00", b"]{", b"//"])
-def test_what_follows_the_object_rejects_it(shipped: Oracle, after: bytes) -> None:
+def test_what_follows_the_object_rejects_it(shipped: Decider, after: bytes) -> None:
     assert shipped.decide([payment() + after, payment() + b" \r\n\t"]) == [
         Decision("trailing-content", (), ()), shipped.decide([payment()])[0],
     ]  # fmt: skip
@@ -149,14 +150,14 @@ def test_what_follows_the_object_rejects_it(shipped: Oracle, after: bytes) -> No
 @pytest.mark.parametrize(
     "more", [b'"amount":1', b'"\\u0061mount":1', b'"x":[{"a":1,"b":{},"a":2}]', b'"x":{"":1,"":2}']
 )
-def test_a_name_that_stands_twice_rejects_it(shipped: Oracle, more: bytes) -> None:
+def test_a_name_that_stands_twice_rejects_it(shipped: Decider, more: bytes) -> None:
     assert shipped.decide([payment()[:-1] + b"," + more + b"}"])[0].reason == "duplicate-key"
 
 
 def test_a_schema_id_stands_before_the_json_where_it_is_asked_for() -> None:
     settings = load({"record_format": "json-registry"})
     schema = input_schema(settings)
-    oracle = Oracle(schema, load_rules(settings.rules, schema))
+    oracle = Decider(schema, load_rules(settings.rules, schema))
     prefix = b"\0\0\0\1\xff"
     large = prefix + payment(amount=9000)
     values = [large, prefix + payment()[:-1], prefix, None, payment(), b"", prefix[:4], b"\1" + large[1:]]
@@ -167,7 +168,7 @@ def test_a_schema_id_stands_before_the_json_where_it_is_asked_for() -> None:
     assert oracle.flagged_reader.read_flagged(written)[0].reason is None
 
 
-def test_names_of_different_objects_may_be_the_same(shipped: Oracle) -> None:
+def test_names_of_different_objects_may_be_the_same(shipped: Decider) -> None:
     other = b',"x":[{"amount":1},{"amount":{"amount":1}}],"y":{"x":1}}'
     assert shipped.decide([payment()[:-1] + other])[0].reason is None
 
@@ -292,10 +293,10 @@ def _one_rule(when: str) -> RuleSet:
 def test_what_is_no_rule_of_the_language_is_refused_by_the_name_of_the_rule() -> None:
     schema = load_schema(load().payment_schema)
     with pytest.raises(UsageError, match=r"rules\.yml, line 3, rule 'r': the audit can't evaluate \"soundex\(merch"):
-        Oracle(schema, _one_rule("soundex(merchant) = 'S100'"))
+        Decider(schema, _one_rule("soundex(merchant) = 'S100'"))
 
 
 def test_a_block_list_on_a_number_compares_as_text() -> None:
     schema = PaymentSchema((Field("n", "INT", True),))
-    oracle = Oracle(schema, RuleSet(Path("rules.yml"), (Rule("r", 1, column="n", ids=("7", "08")),)))
+    oracle = Decider(schema, RuleSet(Path("rules.yml"), (Rule("r", 1, column="n", ids=("7", "08")),)))
     assert [decision.rules for decision in oracle.decide([b'{"n":7}', b'{"n":8}'])] == [("r",), ()]

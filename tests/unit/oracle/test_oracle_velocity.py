@@ -12,9 +12,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from fraud_filter.errors import FraudFilterError
+from decider import Decider
 from fraud_filter.home import HOME
-from fraud_filter.oracle import Oracle, Place, Predicates, judge
+from fraud_filter.oracle import Place
 from fraud_filter.oracle.velocity import Velocity
 from fraud_filter.rules.features import HALVINGS, Feature
 from fraud_filter.rules.ruleset import Rule, RuleSet, load_rules
@@ -217,7 +217,7 @@ features:
 rules:
   - {name: much, when: spent > 15 AND amount < 100}
 """)
-    oracle = Oracle(schema, load_rules(tmp_path / "rules.yml", schema), 50)
+    oracle = Decider(schema, load_rules(tmp_path / "rules.yml", schema), 50)
     value = (
         b'{"payment_id": "p", "card_id": "c", "amount": 10, "currency": "EUR", "country": "DE", '
         b'"created_at": "2026-03-01T12:00:00Z"}'
@@ -237,10 +237,6 @@ def test_payments_that_cannot_be_judged_fail_alone() -> None:
         json.dumps({"card": card, "paid": paid}).encode() for card, paid in (("a", None), ("b", None), ("a", "x"))
     ]
     places = [Place(0, offset, 1000) for offset in range(len(values))]
-    oracle = Oracle(schema, rules, 50)
-    predicates = Predicates(rules, rules.columns(schema))
-    decisions = [judge(oracle.read(value, place), predicates) for value, place in zip(values, places, strict=True)]
+    decisions = Decider(schema, rules, 50).decide(values, places)
     assert [decision.rules for decision in decisions] == [(), ("some",), ()]
     assert ["'str' and 'int'" in decision.failure for decision in decisions] == [False, False, True]
-    with pytest.raises(FraudFilterError, match=r"can't judge a record: TypeError: .*'str' and 'int'"):
-        Oracle(schema, rules, 50).decide(values, places)

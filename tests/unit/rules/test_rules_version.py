@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fraud_filter.config import Settings, load
+from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
 from fraud_filter.query.fingerprint import fingerprint
 from fraud_filter.query.preflight import Inputs
@@ -64,8 +65,8 @@ def test_what_decides_makes_the_version(tmp_path: Path) -> None:
     assert ruling(tmp_path, RULES, max_record_bytes=100).version != first
     all_of_them = ruling(tmp_path, RULES, emit="all")
     assert all_of_them.version != first
-    assert read_ruling(all_of_them.to_document(), "kept").approves
-    assert not read_ruling(ruling(tmp_path, RULES).to_document(), "kept").approves
+    assert read_ruling(all_of_them.to_document(), "kept", load()).approves
+    assert not read_ruling(ruling(tmp_path, RULES).to_document(), "kept", load()).approves
     assert ruling(tmp_path, RULES, velocity_payments=7).version == first  # there are no features
     assert ruling(tmp_path, FEATURES).version != ruling(tmp_path, FEATURES, velocity_payments=7).version
 
@@ -76,7 +77,7 @@ def test_what_is_written_down_is_the_same_when_it_is_read_again(tmp_path: Path, 
     plain = ruling(tmp_path, rules)
     first = replace(plain, schema=replace(plain.schema, has_prefix=has_prefix))
     assert (first.version != plain.version) == has_prefix
-    again = read_ruling(json.loads(json.dumps(first.to_document())), "kept")
+    again = read_ruling(json.loads(json.dumps(first.to_document())), "kept", load())
     assert again.version == first.version
     assert again.schema == first.schema
     assert [(rule.name, rule.when, rule.column, rule.ids) for rule in again.rules.rules] == [
@@ -87,8 +88,8 @@ def test_what_is_written_down_is_the_same_when_it_is_read_again(tmp_path: Path, 
 
 @pytest.mark.parametrize("document", [{}, [], None, {"schema": 1}, {"schema": [], "rules": [["a"]], "features": []}])
 def test_what_is_no_set_of_rules_is_refused_by_name(document: object) -> None:
-    with pytest.raises(ValueError, match="that place is no set of rules"):
-        read_ruling(document, "that place")
+    with pytest.raises(UsageError, match="does not hold the rules of version 0123"):
+        read_ruling(document, "0123", load())
 
 
 @pytest.mark.parametrize(

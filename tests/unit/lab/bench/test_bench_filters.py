@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from decider import Decider
 from fraud_filter import config
 from fraud_filter.errors import UsageError
 from fraud_filter.generator.pace import Steady
 from fraud_filter.generator.payments import MadePayments, Shares
-from fraud_filter.oracle import Oracle
 from fraud_filter.rules.ruleset import RuleSet, load_rules
 from fraud_filter.schema import PaymentSchema, load_schema
 from lab.bench.contenders import VELOCITY_RULES
@@ -48,7 +48,7 @@ def made(settings: config.Settings) -> list[tuple[bytes | None, bytes | None]]:
 
 def test_the_plain_filter_decides_as_the_oracle(settings: config.Settings, schema: PaymentSchema) -> None:
     rules = load_rules(settings.rules, schema)
-    oracle, plain = Oracle(schema, rules), PythonFilter(schema, rules, settings)
+    oracle, plain = Decider(schema, rules), PythonFilter(schema, rules, settings)
     payments = made(settings)
     kinds = set()
     for (key, value), decision in zip(payments, oracle.decide([value for _, value in payments]), strict=True):
