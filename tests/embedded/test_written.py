@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import threading
@@ -12,12 +10,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from pyroaring import BitMap64
 
 from fraud_filter import schema as layout
 from fraud_filter.kafka.admin import find_input, open_admin
-from fraud_filter.query.once import write_once
+from fraud_filter.query.once import Written
 from fraud_filter.records import decision_id, read_source
 from fraud_filter.supervisor.signals import Stop
 from fraud_filter.supervisor.written import QUIET_S, WrittenDecisions
@@ -83,40 +82,31 @@ def test_without_append_times_it_is_said_that_decisions_may_repeat(
     assert "decisions_may_repeat" in caplog.text
 
 
-ROWS = "key BINARY, value BINARY, topic STRING, headers ARRAY<STRUCT<key STRING, value BINARY>>, _partition INT, _offset BIGINT"  # noqa: E501
+ROWS = "_partition INT, _offset BIGINT"
 
 
-def rows(spark: Any) -> Any:
-    """Decisions on three payments of each of two partitions, one partition of the data frame each."""
-    made: list[Any] = [(None, b"{}", "flagged", [], number, offset) for number in (0, 3) for offset in (0, 1, 2**47)]
-    return spark.createDataFrame(made, ROWS)
-
-
-def test_written_decisions_are_dropped_and_others_name_their_writer(spark: Any) -> None:
-    written = BitMap64([decision_id(0, 1), decision_id(3, 2**47), decision_id(4, 0)])
-    left = write_once(rows(spark), written, 17, retries=True)
-    assert left.columns == ["key", "value", "topic", "headers"]
-    assert [row.headers[-1] for row in left.collect()] == [("writer", b"17")] * 4
-    assert write_once(rows(spark), BitMap64(), 17, retries=False).count() == 6
-    assert "*(1) Project" in left._jdf.queryExecution().explainString(_simple(spark))
-
-
-def _simple(spark: Any) -> Any:
-    return spark._jvm.org.apache.spark.sql.execution.ExplainMode.fromString("simple")
+def test_decided_payments_are_dropped_also_where_they_are_told_after_the_plan_was_made(spark: Any) -> None:
+    written = Written(retries=False)
+    left = spark.createDataFrame([(n, at) for n in (0, 3) for at in (0, 1, 2**47)], ROWS).where(written.is_new())
+    assert left.count() == 6
+    written.fill(BitMap64([decision_id(0, 1), decision_id(3, 2**47), decision_id(4, 0)]))
+    assert sorted(map(tuple, left.collect())) == [(0, 0), (0, 2**47), (3, 0), (3, 1)]
+    assert "*(1) Filter" in left._jdf.queryExecution().explainString(
+        spark._jvm.org.apache.spark.sql.execution.ExplainMode.fromString("simple")
+    )
 
 
 #: The first try of each task fails after its first row, as after the loss of an executor, and Spark tries again.
 TRIED_AGAIN = f"""
-from pyroaring import BitMap64
 from pyspark.sql import functions as F
 from fraud_filter.config import load
 from fraud_filter.modes import MODES
-from fraud_filter.query.once import _attempt, write_once
+from fraud_filter.query.once import Written, _attempt
 from fraud_filter.spark import session
 spark = session.start(load({{"spark_master": "local[1,3]"}}), MODES["micro-batch"])
-row = spark.createDataFrame([(None, b"", "flagged", [], 0, 0)], "{ROWS}")
+row = spark.createDataFrame([(0, 0)], "{ROWS}")
 for retries in (False, True):
-    decisions = write_once(row, BitMap64(), 1, retries=retries)
+    decisions = row.where(Written(retries=retries).is_new())
     first = F.when(_attempt() == 0, F.raise_error(F.lit("first try"))).otherwise(F.lit(1))
     try:
         print(decisions.select(first.alias("tried")).collect())
@@ -139,7 +129,11 @@ def test_after_a_kill_each_payment_has_one_decision(new_stage: StageMaker, tmp_p
     with stage.run(MODE="real-time", REAL_TIME_DURATION="10 minutes") as first:
         stage.send(before[:30])
         wait_until(lambda: len(stage.written()[stage.flagged]) >= 30, "decisions", first)
-        os.kill(first.pid or 0, signal.SIGKILL)
+        filter_ = psutil.Process(first.pid)
+        processes = [filter_, *filter_.children(recursive=True)]
+        for process in processes:
+            process.kill()
+        psutil.wait_procs(processes, 20)
     with stage.run(MODE="real-time", REAL_TIME_DURATION="10 minutes") as second:
         wait_until(lambda: "event=started" in second.log.read_text(), "a start", second)
         stage.send(before[30:])

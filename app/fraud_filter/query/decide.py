@@ -22,6 +22,7 @@ from fraud_filter.model.scoring import add_score
 from fraud_filter.query import invoke
 from fraud_filter.query.invoke import active_jvm, try_eval
 from fraud_filter.query.json_record import JsonRecord
+from fraud_filter.query.once import Written
 from fraud_filter.query.velocity import TRUNCATED, add_features, add_features_in_batch, is_late
 from fraud_filter.rules.language import read_predicate
 from fraud_filter.rules.ruleset import Rule, RuleSet
@@ -76,6 +77,7 @@ def decide(
     settings: Settings,
     topic_id: str = "",
     model: SavedModel | None = None,
+    written: Written | None = None,
     since: Mapping[int, int] | None = None,
     watermark_ms: int = 0,
 ) -> DataFrame:
@@ -86,20 +88,24 @@ def decide(
             them (the leading underscore keeps them apart from the payment's own fields).
         topic_id: of the input topic, for a header; "" for none.
         model: that of the rules.
+        written: payments that are decided, of which nothing is written. They count for the features of others.
         since: for records that are all there: the first offset that is decided, by partition; what comes before it is
             there for the features alone. None for a stream.
         watermark_ms: of the state of features, as `add_features` takes it.
 
     Returns:
-        Columns `key`, `value`, `topic`, `headers`, as Spark's Kafka sink takes them, and the payment's `_partition` and
-        `_offset`; one row a record to write.
+        Columns `key`, `value`, `topic`, `headers`, as Spark's Kafka sink takes them; one row a written record.
     """
+    if written and not rules.features:
+        records = records.where(written.is_new())  # before anything is read: so a replay takes little
     bounded = _bounded(records, settings.max_record_bytes)
     remember = partial(add_features, watermark_ms=watermark_ms) if since is None else add_features_in_batch
     late = is_late(rules.features, settings, watermark_ms) if since is None and rules.features else None
     judged = judge(bounded, schema, rules, lambda parsed: remember(parsed, rules.features, settings), model, late)
     if since is not None and rules.features:
         judged = judged.where(_lies_since(since))
+    if written and rules.features:
+        judged = judged.where(written.is_new())
     reason = F.coalesce("_unread", "_reason")
     is_rejected, rejected = F.col("_reason").isNotNull(), F.array(_header(layout.HEADER_REASON, reason))
     truncated = _truncated_header() if rules.features else F.array()
@@ -118,8 +124,6 @@ def decide(
         F.when(is_rejected, F.col("_value")).otherwise(_judged_json(schema, rules).cast("binary")).alias("value"),
         by_decision(settings.rejected_topic, settings.flagged_topic, settings.approved_topic).alias("topic"),
         F.concat(own, decision, F.when(is_rejected, rejected).otherwise(truncated)).alias("headers"),
-        "_partition",
-        "_offset",
     )
 
 

@@ -18,31 +18,47 @@ _BITMAP = "org.roaringbitmap.longlong.Roaring64NavigableMap"
 _CONTEXT = "org.apache.spark.TaskContext"
 
 
-def write_once(decisions: DataFrame, written: BitMap64, writer: int, *, retries: bool) -> DataFrame:
-    """The rows for the sink: those of `decisions` that are not `written`, with a header that names the `writer`.
+class Written:
+    """The payments that are decided, as a part of a query's plan; it is filled after the query was built.
 
-    Args:
-        decisions: as `decide` gives them.
-        written: `decision_id` of payments whose decisions the outputs hold; each executor holds them once.
-        writer: this writer's generation.
-        retries: Spark may try a task again in this mode; where it does, the query fails instead.
+    The plan holds the bitmap itself, so that each task gets what it holds when the task's job begins.
     """
-    is_new = ~_is_in(written)
-    if retries:
-        is_new = F.when(_attempt() > 0, F.raise_error(F.lit("a task is not tried again"))).otherwise(is_new)
+
+    def __init__(self, decided: BitMap64 | None = None, *, retries: bool) -> None:
+        """A bitmap of the active session's Java; `decided` as of `fill`, or nothing.
+
+        `retries`: the engine tries a failed task again, which would write some decisions twice.
+        """
+        self._retries = retries
+        self._jvm = invoke.active_jvm()
+        self._ids = invoke.java_class(self._jvm, _BITMAP)()
+        if decided is not None:
+            self.fill(decided)
+
+    def fill(self, decided: BitMap64) -> None:
+        """`decided` are the payments by their `decision_id`; called before the query starts."""
+        content = self._jvm.java.io.ByteArrayInputStream(decided.serialize())
+        self._ids.deserializePortable(self._jvm.java.io.DataInputStream(content))
+
+    def is_new(self) -> Column:
+        """Whether a payment is not decided, by `_partition` and `_offset`.
+
+        Throws in a task that is tried again.
+        """
+        jvm, place = self._jvm, F.shiftleft(F.col("_partition").cast("bigint"), OFFSET_BITS).bitwiseOR(F.col("_offset"))
+        held, boolean = invoke.constant(jvm, self._ids, _BITMAP), invoke.data_type(jvm, "BOOLEAN")
+        is_new = ~invoke.column(jvm, invoke.call(jvm, held, "contains", boolean, invoke.expression(jvm, place)))
+        if self._retries:
+            failed = F.raise_error(F.lit("a task is not tried again: what it has written is read first"))
+            is_new = F.when(_attempt() > 0, failed).otherwise(is_new)
+        return is_new
+
+
+def signed(decisions: DataFrame, writer: int) -> DataFrame:
+    """The same rows with a header that names the `writer`, by its generation."""
     header = F.struct(F.lit(layout.HEADER_WRITER).alias("key"), F.lit(str(writer)).cast("binary").alias("value"))
     headers = F.concat("headers", F.array(header)).alias("headers")
-    return decisions.where(is_new).select("key", "value", "topic", headers)
-
-
-def _is_in(written: BitMap64) -> Column:
-    jvm = invoke.active_jvm()
-    ids = invoke.java_class(jvm, _BITMAP)()
-    ids.deserializePortable(jvm.java.io.DataInputStream(jvm.java.io.ByteArrayInputStream(written.serialize())))
-    place = F.shiftleft(F.col("_partition").cast("bigint"), OFFSET_BITS).bitwiseOR(F.col("_offset"))
-    held = invoke.broadcast(jvm, ids, _BITMAP)
-    found = invoke.call(jvm, held, "contains", invoke.data_type(jvm, "BOOLEAN"), invoke.expression(jvm, place))
-    return invoke.column(jvm, found)
+    return decisions.select("key", "value", "topic", headers)
 
 
 def _attempt() -> Column:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyroaring import BitMap64
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from fraud_filter.config import Settings
 from fraud_filter.kafka.client import spark_kafka_options
 from fraud_filter.modes import Mode
-from fraud_filter.query.once import write_once
+from fraud_filter.query.once import signed
 from fraud_filter.records import most_written_bytes
 
 if TYPE_CHECKING:
@@ -21,16 +20,15 @@ if TYPE_CHECKING:
 _BUFFER_BYTES = 33_554_432
 
 
-def write(decisions: DataFrame, mode: Mode, settings: Settings, written: BitMap64, writer_id: int) -> DataStreamWriter:
+def write(decisions: DataFrame, mode: Mode, settings: Settings, writer_id: int) -> DataStreamWriter:
     """The query, ready to start: sink, trigger, output mode, checkpoint and the mode's own options.
 
     Args:
         decisions: as `decide` gives them.
-        written, writer_id: as of `write_once`; for Kafka alone.
+        writer_id: the generation of the filter that starts, for Kafka alone.
     """
     if settings.sink == "kafka":
-        rows = write_once(decisions, written, writer_id, retries=not mode.holds_tasks)
-        writer = rows.writeStream.format("kafka").options(**_kafka_options(settings))
+        writer = signed(decisions, writer_id).writeStream.format("kafka").options(**_kafka_options(settings))
     elif settings.sink == "console":
         writer = _legible(decisions).writeStream.format("console").option("truncate", "false")
     else:
@@ -43,22 +41,19 @@ def write(decisions: DataFrame, mode: Mode, settings: Settings, written: BitMap6
 
 def discard(decisions: DataFrame, mode: Mode, settings: Settings, checkpoint: str) -> DataStreamWriter:
     """The same query with another checkpoint, whose decisions are computed and go nowhere."""
-    rows = write_once(decisions, BitMap64(), 0, retries=not mode.holds_tasks)  # the same code as the query's
-    writer = rows.writeStream.format("noop").queryName(f"{settings.query_name}-warm-up")
+    writer = signed(decisions, 0).writeStream.format("noop").queryName(f"{settings.query_name}-warm-up")
     return _triggered(writer, mode, settings, checkpoint)
 
 
-def write_range(decisions: DataFrame, settings: Settings, written: BitMap64, writer_id: int) -> None:
+def write_range(decisions: DataFrame, settings: Settings, writer_id: int) -> None:
     """Writes decisions that are all there; where the sink is not Kafka they are computed and go nowhere.
 
     Args:
         decisions: as `decide` gives them.
-        written, writer_id: as of `write_once`.
+        writer_id: the generation of the filter that starts.
     """
     if settings.sink == "kafka":
-        write_once(decisions, written, writer_id, retries=True).write.format("kafka").options(
-            **_kafka_options(settings)
-        ).save()
+        signed(decisions, writer_id).write.format("kafka").options(**_kafka_options(settings)).save()
     else:
         decisions.write.format("noop").mode("overwrite").save()
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from fraud_filter.monitor.watchdog import Verdict
+    from fraud_filter.query.once import Written
     from fraud_filter.supervisor.java import Java
     from fraud_filter.supervisor.signals import Stop
 
@@ -35,6 +36,7 @@ class Prepared:
     settings: Settings
     topic_id: str
     decisions: DataFrame
+    written: Written
     watermark_ms: int = 0
 
 
@@ -48,15 +50,17 @@ def prepare(
     """
     from fraud_filter.query import decide as query
     from fraud_filter.query import sources
+    from fraud_filter.query.once import Written
 
     if inputs.rules.features:
         spark.conf.set(V1_CHECKPOINTS, "false")
     records = sources.read(spark, inputs.mode, inputs.schema, settings)
+    written = Written(retries=not inputs.mode.holds_tasks)
     decisions = query.decide(
-        records, inputs.schema, inputs.rules, settings, topic_id, inputs.model, watermark_ms=watermark_ms
+        records, inputs.schema, inputs.rules, settings, topic_id, inputs.model, written, watermark_ms=watermark_ms
     )
     preflight.check_plan(decisions, inputs.mode)
-    return Prepared(settings, topic_id, decisions, watermark_ms)
+    return Prepared(settings, topic_id, decisions, written, watermark_ms)
 
 
 def prepare_again(
@@ -75,9 +79,13 @@ def prepare_again(
 
 
 def start_query(
-    inputs: preflight.Inputs, settings: Settings, prepared: Prepared, written: BitMap64, writer: int
+    inputs: preflight.Inputs, settings: Settings, prepared: Prepared, decided: BitMap64, writer: int
 ) -> StreamingQuery:
-    """Starts the query over `inputs`, from what was `prepared`; `written` and `writer` as of `write_once`.
+    """Starts the query over `inputs`, from what was `prepared`.
+
+    Args:
+        decided: payments that the outputs hold decisions of, as `decision_id`.
+        writer: the generation of the filter that starts.
 
     Raises:
         UsageError: Spark refuses it in this mode.
@@ -85,7 +93,8 @@ def start_query(
     """
     from fraud_filter.query import sinks
 
-    return start(sinks.write(prepared.decisions, inputs.mode, settings, written, writer), settings)
+    prepared.written.fill(decided)
+    return start(sinks.write(prepared.decisions, inputs.mode, settings, writer), settings)
 
 
 def start(writer: DataStreamWriter, settings: Settings) -> StreamingQuery:

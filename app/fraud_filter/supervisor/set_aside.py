@@ -210,6 +210,7 @@ def decide_range(
     """
     from fraud_filter.query import decide as query
     from fraud_filter.query import sinks, sources
+    from fraud_filter.query.once import Written
 
     wanted = {span.partition: (span.start, span.end) for span in spans}
     read = dict(wanted)
@@ -218,9 +219,10 @@ def decide_range(
     records = [sources.read_range(spark, settings, layer) for layer in layers(read, without)]
     decisions = query.decide(
         reduce(lambda one, other: one.union(other), records), inputs.schema, inputs.rules, settings,
-        position.topic_id, inputs.model, since={number: start for number, (start, _) in wanted.items()},
+        position.topic_id, inputs.model, Written(written, retries=True),
+        since={number: start for number, (start, _) in wanted.items()},
     )  # fmt: skip
-    sinks.write_range(decisions, settings, written, position.writer)
+    sinks.write_range(decisions, settings, position.writer)
 
 
 def layers(read: Mapping[int, tuple[int, int]], without: list[tuple[int, int]]) -> list[dict[int, tuple[int, int]]]:
