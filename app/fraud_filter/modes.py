@@ -83,7 +83,7 @@ class Mode:
     `writes_metadata`: its entries of the offset log have a metadata line. `writes_each_batch`: each batch has one.
     `lacks_features`: why the features of a rules file can't be computed in it; empty where they can.
     `operators` are the logical operators that the mode runs, None for all of them. `engine_guarantee` is the
-    processing guarantee; into Kafka every mode delivers at-least-once.
+    engine's own; `delivery_guarantee` is what Kafka holds in the end, as a start reads what the outputs hold.
     `objective_ms`: 99 of 100 decisions are to take no longer, in milliseconds, where no setting says otherwise.
     `colour` and `marker` (a shape by matplotlib's name) show it in terminal, plots and pages.
     """
@@ -114,7 +114,7 @@ class Mode:
     source_options: Options = _none
     session_conf: Options = _none
     log_delay_s: Callable[[Settings], float] = lambda _: 0
-    delivery_guarantee: str = "at-least-once"
+    delivery_guarantee: str = "exactly one decision"
 
     def commit_interval_s(self, settings: Settings) -> float:
         """How long a healthy query may show no sign of progress although it works."""
@@ -142,8 +142,6 @@ def _light_logs(settings: Settings) -> dict[str, str]:
 def _real_time(settings: Settings) -> dict[str, str]:
     return {
         **_light_logs(settings),
-        # Between batches, minutes apart, heartbeats alone tell what is read: lag is known within 15 s of a start.
-        "spark.executor.heartbeatInterval": "5s",
         # Spark 4.3.0 refuses a commit log of version 1, which the other modes and older Sparks write: it has no ids of
         # state. A query without state has none to lose, and one with state does not get this (`supervisor/query_run`).
         V1_CHECKPOINTS: "true",

@@ -52,7 +52,7 @@ def test_the_knobs_of_each_mode_reach_the_query_and_the_source() -> None:
 
 def test_only_the_modes_with_long_tasks_need_a_slot_a_partition() -> None:
     assert [name for name, mode in MODES.items() if mode.holds_tasks] == ["continuous", "real-time"]
-    assert {mode.delivery_guarantee for mode in MODES.values()} == {"at-least-once"}
+    assert {mode.delivery_guarantee for mode in MODES.values()} == {"exactly one decision"}
 
 
 @pytest.mark.parametrize(

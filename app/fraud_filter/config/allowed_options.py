@@ -65,6 +65,7 @@ _SPARK = {
     "spark.ui.killEnabled": "",
     "spark.ui.heapHistogramEnabled": "",
     "spark.executor.heartbeatInterval": "",
+    "spark.executor.heartbeat.maxFailures": "",
     "spark.jars": "",
     "spark.speculation": "",
     "spark.scheduler.minRegisteredResourcesRatio": "",

@@ -76,6 +76,11 @@ _FILTER_CONF = {
     # Spark switches it off for streaming queries with a warning at each batch.
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # In real-time mode heartbeats alone tell what is read between batches, minutes apart. An executor that can't reach
+    # its driver ends after three of them, and writes nothing any more that a new filter can't know of; by default that
+    # takes ten minutes.
+    "spark.executor.heartbeatInterval": "5s",
+    "spark.executor.heartbeat.maxFailures": "3",
     # A record that unpacks to more than the memory fails its task; Java goes on, so that the record can be found.
     "spark.executor.killOnFatalError.depth": "0",
     # Any web page in a browser on this machine could follow the links that end a job, or stop all threads for a while.
