@@ -39,6 +39,8 @@ def test_the_wheel_holds_what_is_looked_for_beside_the_code(wheel: Path) -> None
         assert f"fraud_filter/files/{file}" in names
     for file in ("docker-compose.yml", ".env.example", ".dockerignore", "spark/Dockerfile", "app/fraud_filter/home.py"):
         assert f"fraud_filter/files/{file}" in names
+    for file in ("app/jarcopy.py", "spark/class_archive.py", "spark/slimming.py"):  # the images' builds run them
+        assert f"fraud_filter/files/{file}" in names
     assert not any(name.endswith((".pyc", "/.env")) for name in names)
 
 
