@@ -207,7 +207,8 @@ def _ask(admin: AdminClient, asked: list[TopicPartition], spec: Any, level: Isol
     return admin.list_offsets(dict.fromkeys(asked, spec), isolation_level=level, request_timeout=_PATIENCE_S)
 
 
-_TIMESTAMP_TYPE = "message.timestamp.type"
+#: The one setting of a topic whose other value makes every latency figure wrong.
+TIMESTAMP_TYPE = "message.timestamp.type"
 
 _log = get_logger(__name__)
 
@@ -222,19 +223,19 @@ def require_append_time(settings: Settings, topics: list[str]) -> None:
     admin = open_admin(settings)
     for topic in topics:
         try:
-            stamped = read_config(admin, settings, topic)[_TIMESTAMP_TYPE]
+            stamped = read_config(admin, settings, topic)[TIMESTAMP_TYPE]
         except KafkaException as error:
             if is_unanswered(error):
                 raise no_broker(settings, error) from None
             _log.warning("timestamp_type_unknown", topic=topic, reason=describe_error(error))
             continue
         if stamped != "LogAppendTime":
-            raise wrong_timestamps(topic, f"{_TIMESTAMP_TYPE}={stamped}")
+            raise wrong_timestamps(topic, f"{TIMESTAMP_TYPE}={stamped}")
 
 
 def wrong_timestamps(topic: str, found: str) -> UsageError:
     """The error about a topic with other times than LogAppendTime; `found` is what it has."""
     return UsageError(
         f"topic {topic!r} has {found}: latency and windows are measured in the brokers' append times. Set "
-        f"{_TIMESTAMP_TYPE}=LogAppendTime on it (`fraud-filter topics` makes topics so)"
+        f"{TIMESTAMP_TYPE}=LogAppendTime on it (`fraud-filter topics` makes topics so)"
     )

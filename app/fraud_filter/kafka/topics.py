@@ -14,7 +14,7 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.kafka.admin import Topic, find_topics, open_admin, read_config
+from fraud_filter.kafka.admin import TIMESTAMP_TYPE, Topic, find_topics, open_admin, read_config
 from fraud_filter.kafka.refusals import describe_error, is_unanswered
 from fraud_filter.text.yaml_text import parse_yaml
 
@@ -59,9 +59,6 @@ def is_used(topic: str, settings: Settings) -> bool:
     """Whether a topic of the files is one of this filter's: that of approved records is where all are written."""
     return _SETTINGS.get(topic) != "approved_topic" or settings.emit == "all"
 
-
-#: The one setting whose other value makes every latency figure wrong, so that a difference is an error.
-_TIMESTAMP_TYPE = "message.timestamp.type"
 
 _log = logging.getLogger(__name__)
 
@@ -205,7 +202,7 @@ def _check_existing(admin: AdminClient, settings: Settings, spec: TopicSpec, par
             f"`kafka-configs.sh {server} --alter --entity-type topics --entity-name {spec.name} "
             f"--add-config {key}={value}`"
         )
-        if key == _TIMESTAMP_TYPE:
+        if key == TIMESTAMP_TYPE:
             raise UsageError(f"{message}: latency is measured between the broker's append times")
         _log.warning(message)
 
