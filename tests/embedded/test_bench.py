@@ -95,7 +95,6 @@ def test_the_raw_figures_agree_with_each_other(report: dict[str, Any]) -> None:
         assert rate["payments"] == pytest.approx(200 * SECONDS, rel=0.02)
         assert rate["decisions"] == pytest.approx(rate["payments"] / 2, rel=0.2)  # half are flagged
         assert sum(rate["append_ms"].values()) == rate["decisions"]
-        assert sum(second["decisions"] for second in rate["timeline"]) == rate["decisions"]
         due = HdrHistogram.decode(rate["due_us_hdr"])
         assert due.get_total_count() == rate["decisions"]
         # The due time comes before the append, whatever the rounding of the stamps.
@@ -110,7 +109,6 @@ def test_all_files_are_there_and_a_browser_shows_the_page(ran: Ran, tmp_path: Pa
         "bench-report.html",
         "bench-report.json",
         "bench-percentiles-200.png",
-        "bench-over-time.png",
     }
     told = measure(ran.output / "bench-report.html", tmp_path)
     assert len(told["plots"]) == 2

@@ -91,7 +91,6 @@ def test_a_demo_measures_audits_reports_and_leaves_nothing(start: Starter, tmp_p
 
     report = json.loads((demo.output / "demo-report.json").read_text())
     (mode,) = report["results"]
-    (one,) = report["rounds"]
     assert report["ok"] is True
     assert (mode["lost"], mode["duplicated"], mode["unexpected"]) == (0, 0, 0)
     assert mode["flagged"] > mode["decisions"] > 200  # half of 100 payments/s for 6 s, and the warm-up's
@@ -101,7 +100,6 @@ def test_a_demo_measures_audits_reports_and_leaves_nothing(start: Starter, tmp_p
     assert mode["detection"]["velocity"]["recall"] > mode["detection"]["rules"]["recall"]
     assert mode["kept_rate"] == pytest.approx(100, rel=0.1)
     assert 0 < mode["p50_ms"] <= mode["p99_ms"] <= mode["max_ms"]
-    assert [len(rate["timeline"]) for rate in one["rates"]] == [6]
     assert report["versions"]["kafka"].startswith("4.")
     assert report["versions"]["java"].startswith(("17", "21"))
     assert "real-time" in (demo.output / "demo-report.html").read_text()

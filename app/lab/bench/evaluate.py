@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from hdrh.histogram import HdrHistogram
 
 from lab.bench.percentiles import PERCENTILES, counted, summarise
 from lab.bench.readback import Payments
-from lab.bench.result import RateResult, Second
+from lab.bench.result import RateResult
 from lab.harness.sampler import Sampler
 
 #: One microsecond to one hour, three digits.
@@ -49,7 +47,6 @@ def evaluate(rate: float, payments: Payments, sampler: Sampler, *, settle_s: flo
         due=due,
         append_ms=append_ms,
         due_us_hdr=encoded,
-        timeline=tuple(_seconds(seconds, began_us, decided.due_us, latency_ms)),
         cpu_s=spans,
         rss_mib=sampler.peak_rss_mib("contender"),
         stolen_share=sampler.stolen_between(began_us / 1e6, ended_us / 1e6),
@@ -92,13 +89,3 @@ def _late(payments: Payments) -> tuple[int, float]:
     end_ms = int(payments.appended_ms.max())
     late = payments.decided_ms[payments.decided_ms > end_ms]
     return len(late), float(late.max() - end_ms) / 1000 if len(late) else 0.0
-
-
-def _seconds(seconds: float, began_us: int, due_us: Any, latency_ms: Any) -> list[Second]:
-    found = []
-    number = (due_us - began_us) // 1_000_000
-    for second in range(math.ceil(seconds)):
-        counts = counted(latency_ms[number == second])
-        figures = summarise(counts)
-        found.append(Second(second + 1, sum(counts.values()), figures["p50_ms"], figures["max_ms"]))
-    return found

@@ -5,10 +5,9 @@ Latency is logarithmic. In the plot by percentile every further nine of the shar
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from fraud_filter.modes import OBJECTIVE_MS
-from lab.bench.look import FAINT, OBJECTIVE_INK, Look, draw_objective, latency_axis, pushed_apart
+from lab.bench.look import FAINT, Look, draw_objective, latency_axis, pushed_apart
 from lab.bench.percentiles import PERCENTILES, grouped_percentile
-from lab.bench.result import Second, StartResult
+from lab.bench.result import StartResult
 from lab.bench.summary import median_of_known
 from lab.bench.table import rounded
 
@@ -43,17 +41,6 @@ def percentiles(starts: Sequence[StartResult], results: Results, rate: float, lo
             text = f"p50 {rounded(result['p50_ms'])} · p99 {rounded(result['p99_ms'])} ms"
             curves.append(_curve(result["mode"], rounds, text))
     return _percentile_figure(curves, looks)
-
-
-def over_time(starts: Sequence[StartResult], rate: float, looks: Looks) -> Figure | None:
-    """Median and longest latency of each measured second at one rate, the rounds one after the other."""
-    panels: dict[str, list[Second]] = {}
-    for start in starts:
-        panel = panels.setdefault(start.contender, [])
-        for one in start.rates:
-            if one.rate == rate:
-                panel += [replace(second, second=len(panel) + second.second) for second in one.timeline]
-    return _seconds_figure(panels, looks)
 
 
 def throughput(results: Results, looks: Looks) -> Figure | None:
@@ -192,43 +179,3 @@ def _label_curves(axes: Axes, curves: Sequence[_Curve], looks: Looks) -> None:
             (f"\n{curve.text}", {"fontsize": 9.5}),
         ):
             axes.text(*place, text, transform=axes.transAxes, va="center", **style)
-
-
-def _seconds_figure(panels: Mapping[str, Sequence[Second]], looks: Looks) -> Figure | None:
-    """A panel for each name that has seconds with latencies; None when none has."""
-    shown = {name: found for name, seconds in panels.items() if (found := _with_latency(seconds))}
-    if not shown:
-        return None
-    columns = min(2, len(shown))
-    figure = Figure(figsize=(9.2, 0.7 + 1.75 * math.ceil(len(shown) / columns)), layout="constrained")
-    grid = figure.subplots(math.ceil(len(shown) / columns), columns, sharex=True, sharey=True, squeeze=False)
-    latencies = [latency for points in shown.values() for _, p50_ms, max_ms in points for latency in (p50_ms, max_ms)]
-    last = max(len(seconds) for seconds in panels.values())
-    for axes, name in itertools.zip_longest(grid.flat, shown):
-        if name is None:
-            axes.set_visible(False)
-            continue
-        _draw(axes, name, shown[name], looks[name])
-        latency_axis(axes, latencies)
-        axes.yaxis.set_major_locator(FixedLocator([1, 10, 100, 1000, 10_000, 100_000]))
-        axes.set_xlim(1, max(2, last))
-    for axes in grid[-1]:
-        axes.set_xlabel("measured second")
-    return figure
-
-
-def _with_latency(seconds: Sequence[Second]) -> list[tuple[int, float, float]]:
-    return [
-        (second.second, drawn(second.p50_ms), drawn(second.max_ms))
-        for second in seconds
-        if second.p50_ms is not None and second.max_ms is not None
-    ]
-
-
-def _draw(axes: Axes, name: str, points: Sequence[tuple[int, float, float]], look: Look) -> None:
-    colour, marker = look.colour, look.marker
-    x, medians, slowest = zip(*points, strict=True)
-    axes.fill_between(x, medians, slowest, color=colour, alpha=0.22, linewidth=0)
-    axes.plot(x, medians, color=colour, linewidth=1.8, marker=marker, markersize=3.5, clip_on=False)
-    axes.axhline(OBJECTIVE_MS, color=OBJECTIVE_INK, linewidth=1, linestyle=(0, (4, 3)))
-    axes.set_title(_short(name), loc="left", color=colour, fontweight="bold", fontsize=11)

@@ -78,7 +78,6 @@ def draw(report: Report, results: Sequence[Mapping[str, Any]]) -> dict[str, Figu
     """The plots by their names, those of which nothing was measured left out. Call it within matplotlib's `RC`."""
     rates, look = report.load.rates, looks(names_of(report.starts))
     drawn = {f"percentiles-{rate:g}": plots.percentiles(report.starts, results, rate, look) for rate in rates}
-    drawn["over-time"] = plots.over_time(report.starts, min(rates), look)
     if len(rates) > 1:
         drawn["throughput"] = plots.throughput(results, look)
     return {name: figure for name, figure in drawn.items() if figure is not None}

@@ -19,16 +19,6 @@ MOST_STOLEN = 0.05
 
 
 @dataclass(frozen=True)
-class Second:
-    """One measured second: `second` counts from 1; latencies are None when nothing came out."""
-
-    second: int
-    decisions: int
-    p50_ms: float | None
-    max_ms: float | None
-
-
-@dataclass(frozen=True)
 class RateResult:
     """One contender at one rate in one round. None means not measured, never zero.
 
@@ -52,7 +42,6 @@ class RateResult:
     due: Mapping[str, float | None] = field(default_factory=dict)
     append_ms: Mapping[int, int] = field(default_factory=dict)
     due_us_hdr: str = ""
-    timeline: tuple[Second, ...] = ()
     cpu_s: Mapping[str, float | None] = field(default_factory=dict)
     rss_mib: float | None = None
     stolen_share: float | None = None

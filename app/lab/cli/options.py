@@ -77,34 +77,6 @@ def load_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     return verb
 
 
-def _require_writable(_: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
-    """A click callback: makes the file if it is not there.
-
-    Raises:
-        UsageError: it can't be written.
-    """
-    if file:
-        try:
-            file.touch()
-        except OSError as error:
-            raise UsageError(
-                f"argument {option.opts[0]}: {file} can't be written: {error.strerror or error}; name another file"
-            ) from None
-    return file
-
-
-def results_option(name: str) -> Callable[..., Any]:
-    """`--output FILE`, by default `name` in the current directory."""
-    return click.option(
-        "--output",
-        type=click.Path(dir_okay=False, path_type=Path),
-        default=Path(name),
-        show_default=True,
-        callback=_require_writable,
-        help="where the results go",
-    )
-
-
 def docs_option(example: str, name: str) -> Callable[..., Any]:
     """`--docs FILE`: a Markdown file with a place of that `name` for the table of results, such as `example`."""
 

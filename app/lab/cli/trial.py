@@ -12,7 +12,7 @@ from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings, refused
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 from lab.cli.console import open_console
-from lab.cli.options import docs_option, rate_option, results_option
+from lab.cli.options import docs_option, rate_option
 
 if TYPE_CHECKING:
     from lab.trials.plan import Trial
@@ -76,7 +76,13 @@ if TYPE_CHECKING:
     metavar="URI",
     help="where the checkpoints go, on any Hadoop file system, and stay  [this machine's disk, where they are removed]",
 )
-@results_option("trials.json")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("trials.json"),
+    show_default=True,
+    help="where the results go",
+)
 @click.option("--add", is_flag=True, help="keep what the file holds about other kinds of trials")
 @click.option("--table", "only_table", is_flag=True, help="run nothing: show the file's results, as --docs does")
 @docs_option("docs/results/trials.md", "trials")
@@ -114,7 +120,7 @@ def command(
     left running. Exit code 1: something was lost or unexpected, a payment was decided twice (but by a filter that was
     thought dead and went on), or decisions did not come back (in time).
     """
-    from lab.harness.outputs import read_items
+    from lab.harness.outputs import check_directory, read_items
     from lab.harness.tables import write_between
     from lab.trials.catalogue import DISTURBANCES, RANDOM
     from lab.trials.result import FIELDS, markdown_table, result_table, write_outcomes
@@ -126,6 +132,7 @@ def command(
             click.echo(f"{one.name:<18} {one.what} ({where}{', also with a standby' if one.beside else ''})")
         click.echo(f"{RANDOM:<18} those of the stack at random, for --minutes (stack)")
         return EXIT_OK
+    check_directory("--output", output.parent)
     items = read_items(output, FIELDS) if add or only_table else []  # before the work rather than after it
     is_ok = True
     if not only_table:

@@ -5,12 +5,11 @@ A running mode is seen from outside: its output through the probe, and the input
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -25,7 +24,6 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.probe.probe import Probe
 from lab.bench.launch import Enter, Phase
-from lab.bench.look import COLOURS
 from lab.bench.percentiles import grouped_percentile
 from lab.bench.plan import Load
 from lab.bench.result import StartResult
@@ -39,12 +37,6 @@ _AT_REST = ("waiting", "done", "failed")
 
 #: Seconds between two looks at a running mode.
 _EVERY_S = 1.0
-#: The histogram's axis: one character a step, from 1 ms to 2 s, equal steps on a logarithmic scale.
-_STEPS = 24
-_LONGEST_MS = 2000
-_BARS = " ▁▂▃▄▅▆▇█"
-#: From this width on there is room for the histogram.
-_WIDE = 112
 
 
 @dataclass
@@ -66,7 +58,6 @@ class ModeStatus:
     lag: int | None = None
     flagged: int | None = None
     rejected: int | None = None
-    distribution: Mapping[int, int] = field(default_factory=dict)
 
     def enter(self, state: State, total_s: float = 0, detail: str = "") -> None:
         """A new state begins."""
@@ -76,7 +67,7 @@ class ModeStatus:
         """The mode has ended: what was seen gives way to what was measured."""
         summary = "nothing was measured"
         for one in start.rates:
-            self.rate, self.distribution = one.kept_rate, one.append_ms
+            self.rate = one.kept_rate
             self.p50_ms, self.p99_ms = one.append["p50_ms"], one.append["p99_ms"]
             self.flagged, self.rejected = one.flagged, one.rejected
             latency = f"p50 {rounded(self.p50_ms)} ms, p99 {rounded(self.p99_ms)} ms"
@@ -94,7 +85,7 @@ def open_view(console: Console, load: Load, statuses: Sequence[ModeStatus]) -> I
     if not console.is_terminal:
         yield partial(_print_line, console)
         return
-    with Live(console=console, get_renderable=LiveTable(console, load, statuses).render, refresh_per_second=4) as live:
+    with Live(console=console, get_renderable=LiveTable(load, statuses).render, refresh_per_second=4) as live:
         yield lambda _: live.refresh()  # the table shows all states anyway
 
 
@@ -109,8 +100,7 @@ def _print_line(console: Console, status: ModeStatus) -> None:
 class LiveTable:
     """A table of all modes. Their numbers change at any time."""
 
-    def __init__(self, console: Console, load: Load, statuses: Sequence[ModeStatus]) -> None:
-        self._console = console
+    def __init__(self, load: Load, statuses: Sequence[ModeStatus]) -> None:
         self._load = load
         self._statuses = statuses
         self._started = time.monotonic()
@@ -119,16 +109,13 @@ class LiveTable:
     def render(self) -> RenderableType:
         """The table as it stands now."""
         load = self._load
-        wide = self._console.width >= _WIDE
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0) if wide else 0)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
         table.add_column("\nmode", no_wrap=True)
         table.add_column("\nstate", no_wrap=True, min_width=20)
         for heading in ("rate\n/s", "p50\nms", "p99\nms", "output\nlag", "\nflagged", "\nrejected"):
             table.add_column(heading, justify="right", no_wrap=True, min_width=5)
-        if wide:
-            table.add_column("\n" + histogram_axis(), no_wrap=True, min_width=_STEPS)
         for status in self._statuses:
-            table.add_row(*self._row(status, wide))
+            table.add_row(*self._row(status))
         minutes, seconds = divmod(int(time.monotonic() - self._started), 60)
         heading = (
             f"{load.rates[0]:g} payments/s over {load.partitions} partitions, {load.seconds:g} s a mode after "
@@ -136,13 +123,11 @@ class LiveTable:
         )
         return Group(Text(heading, style="dim"), table)
 
-    def _row(self, status: ModeStatus, wide: bool) -> list[RenderableType]:
+    def _row(self, status: ModeStatus) -> list[RenderableType]:
         style = {"done": "", "failed": "bold red", "waiting": "dim"}.get(status.state, "bold")
         row: list[RenderableType] = [Text(status.mode, style=style), self._state(status, style)]
         row += [rounded(figure) for figure in (status.rate, status.p50_ms, status.p99_ms)]
         row += map(format_number, (status.lag, status.flagged, status.rejected))
-        if wide:
-            row.append(Text(histogram(status.distribution), style=COLOURS[status.mode]))
         return row
 
     def _state(self, status: ModeStatus, style: str) -> RenderableType:
@@ -155,31 +140,6 @@ class LiveTable:
         grid = Table.grid(padding=(0, 1))
         grid.add_row(self._spinner, Text(words, style=style))
         return grid
-
-
-def histogram_axis() -> str:
-    """The histogram's heading: each number stands where its latency begins."""
-    axis = [" "] * _STEPS
-    for latency_ms, label in ((1, "1 ms"), (10, "10"), (100, "100"), (1000, "1 s")):
-        at = _step(latency_ms)
-        axis[at : at + len(label)] = label
-    return "".join(axis)[:_STEPS]
-
-
-def histogram(distribution: Mapping[int, int]) -> str:
-    """A distribution as a line of bars, the tallest for the most frequent latency; blank without one."""
-    counts = [0] * _STEPS
-    for latency_ms, count in distribution.items():
-        counts[_step(latency_ms)] += count
-    most = max(counts)
-    if most == 0:
-        return " " * _STEPS
-    return "".join(_BARS[math.ceil(count / most * (len(_BARS) - 1))] for count in counts)
-
-
-def _step(latency_ms: float) -> int:
-    share = math.log(max(latency_ms, 1)) / math.log(_LONGEST_MS)
-    return min(int(share * _STEPS), _STEPS - 1)
 
 
 @contextmanager
@@ -227,5 +187,5 @@ class _Observer(Periodic):
             reached = {partition: newest + 1 for partition, newest in snapshot.source_offsets.items()}
             status.lag = records_between(reached, end)
             status.flagged, status.rejected = snapshot.flagged, snapshot.rejected
-            status.distribution = Counter(self._probe.distribution()) - self._before
-            status.p50_ms, status.p99_ms = (grouped_percentile(status.distribution, at) for at in (50, 99))
+            since_then = Counter(self._probe.distribution()) - self._before
+            status.p50_ms, status.p99_ms = (grouped_percentile(since_then, at) for at in (50, 99))

@@ -9,7 +9,7 @@ from typing import Any
 from lab.bench.percentiles import counted, summarise
 from lab.bench.plan import Load
 from lab.bench.report import Report
-from lab.bench.result import RateResult, Second, StartResult
+from lab.bench.result import RateResult, StartResult
 from lab.harness.machine import describe_machine, describe_versions
 from lab.harness.outcome import Audited
 
@@ -34,7 +34,6 @@ def sample_rate(name: str, rate: float, seed: int, **changes: Any) -> RateResult
         due=figures,
         append_ms=counts,
         due_us_hdr="HISTFAAAA",
-        timeline=tuple(Second(second, 50, median, 3 * median) for second in range(1, 21)),
         cpu_s={"contender": 4.0, "broker": 1.0, "generator": 0.5},
         rss_mib=500.0,
         lag=1,

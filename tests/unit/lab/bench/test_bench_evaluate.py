@@ -34,7 +34,6 @@ def test_settling_is_left_out() -> None:
     assert (found.payments, found.decisions) == (300, 150)
     assert found.append_ms == {4: 150}
     assert found.append["max_ms"] == 4
-    assert [second.decisions for second in found.timeline] == [50, 50, 50]
 
 
 def test_what_was_due_after_the_measured_seconds_is_left_out() -> None:

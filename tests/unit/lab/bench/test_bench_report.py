@@ -46,7 +46,7 @@ def test_the_page_is_one_file_that_loads_nothing(html: str) -> None:
     assert [address for address in addresses if not address.startswith(("#", "data:"))] == []
     assert "<script" not in html
     assert "@import" not in html
-    assert html.count("<svg") == 4  # two rates, throughput, over time
+    assert html.count("<svg") == 3  # two rates, throughput
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_what_can_only_be_compared_at_several_rates_is_left_out_of_one() -> None
     one = StartResult("real-time", 1, (sample_rate("real-time", 100, 1),))
     html = render_html(sample_report([one], load=Load(rates=(100,))))
     assert "How far each goes" not in html
-    assert html.count("<svg") == 2
+    assert html.count("<svg") == 1
 
 
 def test_all_files_are_written(tmp_path: Path) -> None:
@@ -93,7 +93,6 @@ def test_all_files_are_written(tmp_path: Path) -> None:
         "bench-report.json",
         "bench-percentiles-100.png",
         "bench-percentiles-1000.png",
-        "bench-over-time.png",
         "bench-throughput.png",
     ]
     for path in written[2:]:
