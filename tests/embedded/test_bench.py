@@ -111,5 +111,5 @@ def test_all_files_are_there_and_a_browser_shows_the_page(ran: Ran, tmp_path: Pa
         "bench-percentiles-200.png",
     }
     told = measure(ran.output / "bench-report.html", tmp_path)
-    assert len(told["plots"]) == 2
+    assert len(told["plots"]) == 1
     assert (told["outside"], told["loaded"], told["wide"]) == ([], [], False)

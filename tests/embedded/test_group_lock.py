@@ -54,20 +54,6 @@ def await_held(program: Child) -> float:
     return time.monotonic() - began
 
 
-@pytest.mark.exhaustive
-def test_of_many_that_start_at_once_one_holds_it_and_the_others_are_told_who(start: Start, tmp_path: Path) -> None:
-    programs = [start(f"p{number}") for number in range(5)]
-    until(lambda: sum(program.is_alive for program in programs) == 1, "one is left", 30)
-    (held,) = [program for program in programs if program.is_alive]
-    await_held(held)
-    for program in programs:
-        if program is not held:
-            assert program.returncode == 2
-            assert f"another filter (process {held.pid} on " in said(program)
-            assert "works on 'hdfs://names:8020/" in said(program)
-    until(lambda: turns(tmp_path) == [held.name], "it alone has worked")
-
-
 def test_who_is_refused_does_not_disturb_the_holder_who_leaves_at_once(start: Start, tmp_path: Path) -> None:
     first = start("first")
     await_held(first)

@@ -189,14 +189,6 @@ def test_laps_are_apart_from_the_window(outputs: Outputs) -> None:
         assert (probe.lap().rejected, probe.snapshot().rejected, probe.snapshot().flagged) == (1, 1, 0)
 
 
-def test_each_input_partition_is_told_apart(outputs: Outputs) -> None:
-    with Probe(outputs.stage.settings()) as probe:
-        both = [*outputs.pay(*large(3)), *outputs.pay(*large(2), partition=1)]
-        outputs.flag(both)
-        figures = _seen(probe, 5)
-    assert (figures.duplicates, figures.source_offsets) == (0, {0: 2, 1: 1})
-
-
 def test_a_partition_added_later_is_read(outputs: Outputs, admin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe_module, "_REFRESH_S", 0.5)
     with Probe(outputs.stage.settings()) as probe:

@@ -114,32 +114,19 @@ def test_every_written_record_tells_the_topic_s_id(spark: Any, settings: Setting
     assert [_headers(row)["source.topic_id"] for row in written] == ["x-8_ZhQ"] * 2
 
 
-#: What can't be judged, and why.
+#: What can't be judged, and why; `oracle_cases` has more, without what stands after the colon.
 REJECTED: tuple[tuple[bytes | None, str], ...] = (
     (None, "empty-record"),
     (b"", "empty-record"),
-    (b"  ", "empty-record"),
     (b"no json", "malformed-json"),
-    (b'{"payment_id": "p1"', "malformed-json"),
-    (b"[1, 2]", "malformed-json"),
-    (b"null", "malformed-json"),
-    (b"\xff\xfe\x00", "malformed-json"),
     (b"{}", "missing-field: payment_id,card_id,amount,currency,country,created_at"),
-    (_payment(amount=...), "missing-field: amount"),
     (_payment(amount=None, country=...), "missing-field: amount,country"),
-    (_payment(amount="12.5"), "wrong-type: amount"),
     (_payment(amount=True, created_at="yesterday"), "wrong-type: amount,created_at"),
     (_payment() + b"\n" + _payment(amount=9999), "trailing-content"),
-    (_payment() + b" garbage", "trailing-content"),
     (_payment() + b"]" + _payment(amount=9999)[:-1] + b"]", "trailing-content"),
-    (_payment(amount=True) + b"\x00", "trailing-content"),
-    (b"[1, 2] x", "malformed-json"),
     (_twice("amount", 9999), "duplicate-key: amount"),
     (_twice("extra", 1).replace(b'"extra": 1', b'"\\u0065xtra": "1"', 1), "duplicate-key: extra"),
-    (_twice("amount", 9999).replace(b'"', b"'"), "malformed-json"),
     (_payment(card_id=7, merchant={"x": 1}), "wrong-type: card_id,merchant"),
-    (_payment(created_at=1_700_000_000), "wrong-type: created_at"),
-    (_payment(created_at="23:59:58"), "wrong-type: created_at"),
     (_twice("line\nbreak", 1), "duplicate-key: line?break"),
     (_twice("n" * 1000, 1), "duplicate-key: " + "n" * 100),
     (_payment(extra={"a": 1})[:-2] + b', "a": 2}}', "duplicate-key"),
@@ -219,15 +206,6 @@ def test_the_reason_of_a_rejection_is_no_part_of_the_generated_code(spark: Any, 
     assert "jsonObjectKeys" not in plan.debug().codegenToSeq().head()._2()
 
 
-def test_many_rules_are_named_in_the_order_of_the_file(spark: Any, tmp_path: Path) -> None:
-    above = (f"  - {{name: above-{number}, when: amount >= {1_000_000 + number}}}" for number in range(50))
-    (tmp_path / "rules.yml").write_text("\n".join(["rules:", *above, ""]))
-    settings = load({"rules": tmp_path / "rules.yml"})
-    (row,) = _decide(spark, [_payment(amount=1_000_030)], settings)
-    assert json.loads(bytes(row["value"]))["rules"] == [f"above-{number}" for number in range(31)]
-    assert _decide(spark, [_payment()], settings) == []
-
-
 def _planned(spark: Any, rules_file: Path, schema_file: Path | None = None, record_format: str = "json") -> Any:
     own = {"rules": rules_file, "payment_schema": schema_file or load().payment_schema, "record_format": record_format}
     settings = load(own)
@@ -242,14 +220,6 @@ def test_a_rule_with_a_lambda_runs_outside_the_stage(spark: Any, tmp_path: Path)
     settings = load({"payment_schema": tmp_path / "payment.ddl", "rules": tmp_path / "rules.yml"})
     (flagged,) = _decide(spark, [b'{"amount": 1, "tags": ["hot"]}', b'{"amount": 2, "tags": []}'], settings)
     assert json.loads(bytes(flagged["value"]))["rules"] == ["tagged"]
-
-
-def test_no_rule_sees_a_time_that_dates_do_not_reach(spark: Any, tmp_path: Path) -> None:
-    (tmp_path / "rules.yml").write_text("rules: [{name: old, when: \"date_trunc('DAY', created_at) < '2000-01-01'\"}]")
-    beyond = _payment(created_at="-290308-12-21T20:00:00Z")
-    [rejected] = _decide(spark, [beyond], load({"rules": tmp_path / "rules.yml"}))
-    assert _headers(rejected)["reject.reason"] == "wrong-type: created_at"
-    assert bytes(rejected["value"]) == beyond
 
 
 def test_a_record_with_an_impossible_time_of_its_own_is_rejected(spark: Any, settings: Settings) -> None:
@@ -272,28 +242,17 @@ def test_a_long_block_list_stays_out_of_the_plan(spark: Any) -> None:
     assert len(judged._jdf.queryExecution().toString()) < 5000
 
 
-@pytest.mark.parametrize("mode", ["continuous", "real-time"])
-def test_a_deduplication_is_refused_in_words(spark: Any, mode: Any) -> None:
-    stream = spark.readStream.format("rate").load()
-    refused = rf"a deduplication \(dropDuplicates\).*which {mode} mode can't run.*the setting mode"
-    with pytest.raises(UsageError, match=refused):
-        check_plan(stream.dropDuplicates(["value"]), MODES[mode])
-    check_plan(stream.where("value > 1"), MODES[mode])
-
-
-def test_an_aggregation_is_refused_in_continuous_mode(spark: Any) -> None:
-    counted = spark.readStream.format("rate").load().groupBy("value").count()
-    with pytest.raises(UsageError, match=r"an aggregation .*which continuous mode can't run.*the setting mode"):
-        check_plan(counted, MODES["continuous"])
-    check_plan(counted, MODES["real-time"])
-
-
-def test_a_watermark_is_refused_in_continuous_mode(spark: Any) -> None:
-    stream = spark.readStream.format("rate").load().withWatermark("timestamp", "1 second")
-    with pytest.raises(UsageError, match=r"a watermark \(withWatermark\), which continuous mode can't run"):
-        check_plan(stream, MODES["continuous"])
-    check_plan(stream, MODES["real-time"])
-
-
-def test_micro_batches_may_aggregate(spark: Any) -> None:
-    check_plan(spark.readStream.format("rate").load().groupBy("value").count(), MODES["micro-batch"])
+@pytest.mark.parametrize(
+    ("mode", "what", "make", "others"),
+    [
+        ("continuous", r"a deduplication \(dropDuplicates\)", lambda one: one.dropDuplicates(["value"]), "micro-batch"),
+        ("real-time", r"a deduplication \(dropDuplicates\)", lambda one: one.dropDuplicates(["value"]), "micro-batch"),
+        ("continuous", "an aggregation", lambda one: one.groupBy("value").count(), "real-time"),
+        ("continuous", "a watermark", lambda one: one.withWatermark("timestamp", "1 second"), "real-time"),
+    ],
+)
+def test_what_a_mode_can_not_run_is_refused_in_words(spark: Any, mode: Any, what: str, make: Any, others: Any) -> None:
+    made = make(spark.readStream.format("rate").load())
+    with pytest.raises(UsageError, match=rf"{what}.*which {mode} mode can't run"):
+        check_plan(made, MODES[mode])
+    check_plan(made, MODES[others])

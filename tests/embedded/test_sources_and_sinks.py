@@ -15,7 +15,7 @@ import pytest
 from pyroaring import BitMap64
 
 from exhaustive import exhaustive
-from fraud_filter.config import load
+from fraud_filter.config import Settings, load
 from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
 from fraud_filter.query.preflight import check_inputs
@@ -62,12 +62,18 @@ def test_the_memory_sink_fills_a_table(spark: Any, tmp_path: Path, mode: str) ->
     options = {"rowsPerSecond": "20", "numPartitions": "1"}
     rate = {"source": "rate", "source_options": options, "continuous_interval": "1 second"}
     settings = load({"mode": mode, "sink": "memory", "checkpoint": str(tmp_path / "checkpoint"), **rate})
+    assert all(where == ("payments.flagged", "source.topic=rate") for where in _decided(spark, settings, 5))
+
+
+def _decided(spark: Any, settings: Settings, count: int) -> Counter[tuple[str, str]]:
+    """Runs the query until so many decisions are in the memory sink's table: how many of which topic and source."""
     inputs = check_inputs(settings)
     query = start_query(inputs, settings, prepare(spark, inputs, settings, ""), BitMap64(), 0)
     try:
-        flagged = spark.table("fraud_filter").filter("topic = 'payments.flagged'")
-        until(lambda: flagged.count() >= 5 or not query.isActive, "five flagged payments in the table", 90)
+        table = spark.table("fraud_filter")
+        until(lambda: table.count() >= count or not query.isActive, f"{count} decisions in the table", 90)
         assert query.exception() is None
+        return Counter((row["topic"], row["headers"][0]) for row in table.collect())
     finally:
         query.stop()
         spark.catalog.dropTempView("fraud_filter")
@@ -108,17 +114,8 @@ def test_lines_of_a_socket_are_decided(spark: Any, tmp_path: Path, tcp_server: s
     options = {"host": host, "port": port}
     here = {"source": "socket", "source_options": options, "continuous_interval": "1 second"}
     settings = load({"mode": mode, "sink": "memory", "checkpoint": str(tmp_path / "checkpoint"), **here})
-    inputs = check_inputs(settings)
-    query = start_query(inputs, settings, prepare(spark, inputs, settings, ""), BitMap64(), 0)
-    try:
-        table = spark.table("fraud_filter")
-        until(lambda: table.count() >= 21 or not query.isActive, "21 decisions in the table", 90)
-        assert query.exception() is None
-        found = Counter((row["topic"], "source.topic=socket" in row["headers"]) for row in table.collect())
-    finally:
-        query.stop()
-        spark.catalog.dropTempView("fraud_filter")
-    assert found == {("payments.flagged", True): 20, ("payments.rejected", True): 1}
+    of = "source.topic=socket"
+    assert _decided(spark, settings, 21) == {("payments.flagged", of): 20, ("payments.rejected", of): 1}
 
 
 def _format(directory: Path, mode: str, name: str, options: dict[str, Any], sink: str = "memory") -> dict[str, Any]:
@@ -133,17 +130,8 @@ def test_files_of_any_format_are_decided_in_micro_batch_mode(spark: Any, tmp_pat
     arriving.mkdir()
     (arriving / "some.jsonl").write_text("\n".join(map(json.dumps, PAYMENTS)) + "\nno JSON\n")
     settings = load(_format(tmp_path, "micro-batch", name, {"path": arriving}))
-    inputs = check_inputs(settings)
-    query = start_query(inputs, settings, prepare(spark, inputs, settings, ""), BitMap64(), 0)
-    try:
-        table = spark.table("fraud_filter")
-        until(lambda: table.count() >= 21 or not query.isActive, "21 decisions in the table", 90)
-        assert query.exception() is None
-        found = Counter((row["topic"], f"source.topic={name}" in row["headers"]) for row in table.collect())
-    finally:
-        query.stop()
-        spark.catalog.dropTempView("fraud_filter")
-    assert found == {("payments.flagged", True): 20, ("payments.rejected", True): 1}
+    of = f"source.topic={name}"
+    assert _decided(spark, settings, 21) == {("payments.flagged", of): 20, ("payments.rejected", of): 1}
 
 
 @pytest.mark.parametrize(

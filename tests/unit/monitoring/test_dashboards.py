@@ -7,14 +7,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import yaml
 
 from fraud_filter.home import HOME
 from fraud_filter.metrics.catalogue import CATALOGUE
-from fraud_filter.metrics.filter_metrics import State
 
 BOARDS = HOME / "monitoring/grafana/boards"
 DASHBOARDS = sorted((HOME / "monitoring/grafana/dashboards").glob("*.json"))
@@ -222,12 +221,6 @@ def panel_of(title: str) -> dict[str, Any]:
     return found
 
 
-def colours(title: str) -> dict[str, tuple[str, str]]:
-    """The text and the colour of each value that a panel shows in words."""
-    (mapping,) = panel_of(title)["fieldConfig"]["defaults"]["mappings"]
-    return {value: (shown["text"], shown["color"]) for value, shown in mapping["options"].items()}
-
-
 def test_a_number_that_is_not_there_is_neither_green_nor_coloured_without_levels() -> None:
     """Grafana draws it in the colour of the lowest level: no answer about offline partitions was green."""
     numbers = [panel for path in DASHBOARDS for panel in panels(path) if panel["type"] == "stat"]
@@ -240,23 +233,6 @@ def test_a_number_that_is_not_there_is_neither_green_nor_coloured_without_levels
             assert absent == [{"match": "null+nan", "result": {"text": "No data", "color": "#6e6e6e"}}], panel["title"]
         judged = above or panel.get("transformations")
         assert panel["options"]["colorMode"] == ("background" if judged else "none"), panel["title"]
-
-
-def test_only_a_filter_that_decides_is_green() -> None:
-    shown = colours("What the filter does")
-    (target,) = panel_of("What the filter does")["targets"]
-    numbers = dict(re.findall(r'state="([\w-]+)"\} \* (\d)', target["expr"]))
-    assert set(numbers) == set(get_args(State))
-    assert {state: shown[number][1] for state, number in numbers.items()} == {
-        "warming-up": "purple",
-        "standby": "blue",
-        "starting": "yellow",
-        "running": "green",
-        "waiting-for-slots": "orange",
-        "backing-off": "red",
-        "stopping": "#6e6e6e",
-    }
-    assert shown["0"] == ("no filter", "dark-red")
 
 
 def test_the_objective_is_what_the_probe_tells_everywhere() -> None:

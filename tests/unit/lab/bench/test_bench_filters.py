@@ -15,8 +15,7 @@ from fraud_filter.generator.pace import Steady
 from fraud_filter.generator.payments import MadePayments, Shares
 from fraud_filter.rules.ruleset import RuleSet, load_rules
 from fraud_filter.schema import PaymentSchema, load_schema
-from lab.bench.contenders import VELOCITY_RULES
-from lab.bench.flink.sql import statement, tables
+from lab.bench.flink.sql import statement
 from lab.bench.floor.plain_rules import plain_rules
 from lab.bench.floor.python_filter import PythonFilter
 
@@ -112,31 +111,6 @@ def test_rules_that_are_not_plain_are_refused(
     assert named in str(caught.value)
 
 
-def test_flink_gets_the_predicates_as_they_are(settings: config.Settings, schema: PaymentSchema) -> None:
-    text = statement(schema, load_rules(settings.rules, schema), settings, "x-8_ZhQ")
-    assert "(`amount` >= 5000)" in text
-    assert "HOUR(`created_at`) < 5" in text
-    assert "`payment_id` IN ('pay-blocked-0001', 'pay-blocked-0002', 'pay-blocked-0003')" in text
-    assert text.count("JSON_VALUE(") == len(schema.fields) + 1  # parsed once, and the time's own text
-    assert "'payments.rejected'" in text
-
-
-def test_flink_gets_each_window_of_a_card_as_a_query_of_its_own(
-    settings: config.Settings, schema: PaymentSchema
-) -> None:
-    rules = load_rules(VELOCITY_RULES, schema)
-    text = statement(schema, rules, settings, "x")
-    for window, value in (
-        ("INTERVAL '0 00:10:00.000' DAY(3) TO SECOND(3)", "COUNT(*)"),
-        ("INTERVAL '0 01:00:00.000' DAY(3) TO SECOND(3)", "SUM(`amount`)"),
-        ("INTERVAL '1 00:00:00.000' DAY(3) TO SECOND(3)", "COUNT(DISTINCT `country`)"),
-    ):
-        named = f"{value} OVER (PARTITION BY `_per` ORDER BY `_now` RANGE BETWEEN {window} PRECEDING AND CURRENT ROW)"
-        assert named in text
-    assert "KEY 'payments_10m' VALUE `payments_10m`" in text
-    assert "(`countries_1d` >= 4)" in text
-
-
 def test_features_that_only_the_filter_knows_are_refused(
     settings: config.Settings, schema: PaymentSchema, tmp_path: Path
 ) -> None:
@@ -149,13 +123,6 @@ def test_features_that_only_the_filter_knows_are_refused(
         statement(schema, load_rules(path, schema), settings, "x")
     with pytest.raises(UsageError, match="only the filter itself compares 'idle'"):
         plain_rules(load_rules(path, schema), schema)
-
-
-def test_flink_reads_from_the_given_offsets(settings: config.Settings) -> None:
-    source, sink = tables(settings, {0: 5, 1: 7})
-    assert "'partition:0,offset:5;partition:1,offset:7'" in source
-    assert "'payments.flagged;payments.rejected'" in sink
-    assert "'at-least-once'" in sink
 
 
 def test_quotation_marks_cannot_leave_their_literal(

@@ -93,14 +93,6 @@ def test_a_start_that_failed_at_a_rate_did_not_keep_it_nor_any_above() -> None:
     assert find_limits(results, 100) == [{"mode": "floor", "keeps_up_at": 100, "fast_at": 100}]
 
 
-def test_one_round_has_no_spread() -> None:
-    assert summarise_rounds(ROUNDS[:1])[0]["spread_p50"] is None
-
-
-def test_starts_have_the_median_time_to_the_first_decision() -> None:
-    assert [entry["first_decision_s"] for entry in summarise_starts(ROUNDS)] == [12, 12]
-
-
 def test_the_limit_is_the_highest_rate_up_to_which_all_held() -> None:
     def at(rate: float, due_p99_ms: float | None, *, keeps_up: bool = True) -> dict[str, object]:
         return {"mode": "floor", "rate": rate, "p99_ms": 1.0, "due_p99_ms": due_p99_ms, "keeps_up": keeps_up}

@@ -9,21 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from fraud_filter.cli.main import cli
-from fraud_filter.compose import env_file
-from fraud_filter.compose.stack import FILTER
 from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
-from lab.harness.compose_stack import BROKER, KEEPER, MASTER, OVERLAY, WORKER
-from lab.trials.catalogue import DISTURBANCES, choose, on_stage
+from lab.trials.catalogue import choose, on_stage
 from lab.trials.plan import Trial, order_ways, parse_ways, plan
 
 COMMON = Trial("", "micro-batch", "micro-batch")
-BASE = yaml.safe_load(env_file.COMPOSE_FILE.read_text())["services"]
-OWN = yaml.safe_load(OVERLAY.read_text())
 
 
 def planned(
@@ -83,11 +77,6 @@ def test_a_mode_is_left_by_a_kill_without_a_standby_which_would_be_in_that_mode(
     assert str(trial) == "kill of continuous to real-time, without standby"
 
 
-def test_every_disturbance_has_a_stage_and_a_name_that_an_argument_can_take() -> None:
-    assert all(one.embedded or one.stack for one in DISTURBANCES.values())
-    assert all(re.fullmatch(r"[a-z-]+", name) for name in DISTURBANCES)
-
-
 def test_those_are_chosen_that_work_on_the_stage_in_the_catalogues_order() -> None:
     assert choose("hang, kill", "embedded") == ["kill", "hang"]
     assert choose("all", "embedded") == ["kill", "java-kill", "hang", "freeze", "stop", "rules", "outage"]
@@ -130,18 +119,3 @@ def test_what_a_filter_finds_at_its_start_is_tried_on_the_stack_without_a_standb
     trial = replace(COMMON, disturbance="offsets-corrupt", stage="stack")
     assert on_stage(trial)
     assert not on_stage(replace(trial, standby=True))
-
-
-def test_the_overlay_changes_services_of_the_stack_and_adds_one_as_locked_down_as_the_rest() -> None:
-    assert set(OWN["services"]) - set(BASE) == {KEEPER}
-    assert {BROKER, FILTER, MASTER, WORKER} <= set(BASE)
-    added = OWN["services"][KEEPER]
-    assert (added["cap_drop"], added["read_only"], added["init"]) == (["ALL"], True, True)
-    assert added["security_opt"] == BASE[FILTER]["security_opt"]
-
-
-def test_a_worker_without_kafka_s_network_reaches_all_but_the_broker() -> None:
-    networks = {name: set(service.get("networks", ())) for name, service in BASE.items()}
-    assert networks[WORKER] & networks[BROKER] == {"kafka"}
-    for other in (MASTER, FILTER):
-        assert (networks[WORKER] - {"kafka"}) & networks[other]

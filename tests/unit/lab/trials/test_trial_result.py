@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from rich.console import Console
 
 from fraud_filter import schema as layout
 from fraud_filter.cli.main import cli
@@ -18,7 +15,7 @@ from fraud_filter.errors import UsageError
 from lab.harness.outcome import Audited
 from lab.trials.gap import FlaggedTail, Gap
 from lab.trials.plan import Trial
-from lab.trials.result import Outcome, markdown_table, result_table, write_outcomes
+from lab.trials.result import Outcome, markdown_table, write_outcomes
 from lab.trials.witness import notable
 
 KILL = Trial("kill", "real-time", "real-time", standby=True)
@@ -42,19 +39,6 @@ DONE = Outcome(KILL, 0.5, 1.5, Audited(0, 5, 0, 5))
 )
 def test_only_duplicates_are_no_fault(change: dict[str, object], ok: bool) -> None:
     assert replace(DONE, **change).ok is ok  # type: ignore[arg-type]
-
-
-def test_a_result_is_one_level_of_json(tmp_path: Path) -> None:
-    write_outcomes(tmp_path / "trials.json", [DONE], add=False)
-    assert json.loads((tmp_path / "trials.json").read_text()) == [
-        {
-            "disturbance": "kill", "mode": "real-time", "to": "real-time", "standby": True, "stage": "embedded",
-            "cards": 0, "in_turn": False, "records": 0, "minutes": 0, "seed": 0, "lost": 0, "duplicated": 5,
-            "late_writes": 5,
-            "unexpected": 0, "gap_s": 0.5, "recovery_s": 1.5, "limit_s": None, "seen_as": "", "error": "",
-            "details": {},
-        }
-    ]  # fmt: skip
 
 
 def test_results_replace_those_of_the_same_kind_only(tmp_path: Path) -> None:
@@ -97,12 +81,6 @@ def test_a_kind_is_a_line_with_median_worst_and_what_was_seen() -> None:
         "| outage, 2,000,000 records | embedded | real-time | no | 1 | 0.5 | 0.5 | 1.5 | 0 | 5 | 0 | "
         "50,000 records/s; peak 1,200 MiB |",
     ]
-
-
-def test_the_table_tells_errors_in_their_own_words() -> None:
-    console = Console(width=300, record=True, file=StringIO())
-    console.print(result_table(items()))
-    assert "died [/127.0.0.1:9092]" in console.export_text()
 
 
 def test_the_table_of_earlier_results_is_written_without_a_run(tmp_path: Path) -> None:
