@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from fraud_filter.cli.main import groups
-from fraud_filter.config import setting_groups
 from in_process import call
 
 VERBS = [verb for group in groups().values() for verb in group]
@@ -99,33 +98,6 @@ def test_bad_input_is_one_message_and_exit_code_2(words: list[str], said: str, t
     assert "Traceback" not in answer.stderr
 
 
-def _help_of(verb: str, option: str) -> str:
-    """What the help says of one option, on one line."""
-    lines = call(verb, "--help", COLUMNS="200").stdout.splitlines()
-    at = next(number for number, line in enumerate(lines) if line.split()[:1] == [option])
-    end = next((number for number, line in enumerate(lines[at + 1 :], at + 1) if line.lstrip()[:1] == "-"), None)
-    return " ".join(" ".join(lines[at:end]).split())
-
-
-@pytest.mark.parametrize(
-    ("option", "shown"),
-    [
-        (
-            "--mode",
-            "--mode [micro-batch|async-progress|continuous|real-time] execution mode of the query "
-            "[env var: FRAUD_MODE; default: real-time]",
-        ),
-        ("--kafka-bootstrap-servers", "[env var: KAFKA_BOOTSTRAP_SERVERS; default: 127.0.0.1:9092]"),
-        ("--kafka-ssl-ca", "[env var: FRAUD_KAFKA_SSL_CA; default: none]"),
-        ("--fail-on-data-loss", "--fail-on-data-loss [true|false]"),
-        ("--fail-on-data-loss", "default: true]"),
-        ("--linger-ms", "--linger-ms INTEGER"),
-    ],
-)
-def test_help_tells_environment_name_default_and_choices(option: str, shown: str) -> None:
-    assert shown in _help_of("run", option)
-
-
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -150,11 +122,3 @@ def test_a_filter_that_does_not_answer_is_told_as_json() -> None:
     assert answer.returncode == 1
     assert not found["healthy"]
     assert found["lag_records"] is None
-
-
-def test_the_help_of_run_has_settings_under_the_titles_of_their_groups() -> None:
-    lines = call("run", "--help").stdout.splitlines()
-    titles = [line.rstrip(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
-    assert titles[-len(setting_groups()) :] == list(setting_groups())
-    kafka = lines.index("Kafka:")
-    assert lines[kafka + 1].split()[0] == "--kafka-bootstrap-servers"

@@ -26,9 +26,6 @@ from fraud_filter.kafka.access import load_users
 BASE: dict[str, Any] = yaml.safe_load(env_file.COMPOSE_FILE.read_text())["services"]
 SECURE: dict[str, Any] = yaml.load(env_file.SECURE_FILE.read_text(), ComposeLoader)  # noqa: S506 - a SafeLoader
 SERVICES: dict[str, Any] = SECURE["services"]
-PROPERTIES = dict(
-    line.split("=", 1) for line in (HOME / "kafka/secure.properties").read_text().splitlines() if re.match(r"\w", line)
-)
 _CA = secrets.CA
 #: What each service is given, and nothing else.
 GIVEN = {
@@ -92,10 +89,6 @@ def test_the_added_service_is_locked_down_as_the_others() -> None:
         assert service[name] == BASE["kafka-init"][name], name
 
 
-def test_who_is_not_declared_is_removed_at_each_start() -> None:
-    assert SERVICES["kafka-access"]["command"] == ["fraud-filter", "access", "--only-declared"]
-
-
 def test_each_client_of_kafka_is_a_user_of_its_own() -> None:
     users = {user.name for user in load_users(config.Settings(_env_file=None))}  # type: ignore[call-arg]
     named = {}
@@ -106,55 +99,6 @@ def test_each_client_of_kafka_is_a_user_of_its_own() -> None:
         assert environment["FRAUD_KAFKA_SECURITY_PROTOCOL"] == "SASL_SSL"
     assert len(set(named.values())) == len(named)
     assert {*named.values(), secrets.OPERATOR} == users
-
-
-def test_the_settings_that_it_gives_are_the_program_s() -> None:
-    known = {config.env_name(name) for name in config.Settings.model_fields}
-    used = {name for service in SERVICES.values() for name in service.get("environment", {})}
-    assert {name for name in used if name.startswith("FRAUD_")} <= known
-
-
-def test_the_broker_lets_nobody_in_without_a_login_and_gives_no_right_by_itself() -> None:
-    protocols = dict(pair.split(":") for pair in PROPERTIES["listener.security.protocol.map"].split(","))
-    assert protocols == {"CLIENT": "SASL_SSL", "HOST": "SASL_SSL", "BROKER": "SSL", "CONTROLLER": "SSL"}
-    for name, protocol in protocols.items():
-        if protocol == "SSL":
-            assert PROPERTIES[f"listener.name.{name.lower()}.ssl.client.auth"] == "required"
-    assert PROPERTIES["authorizer.class.name"] == "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-    assert PROPERTIES["allow.everyone.if.no.acl.found"] == "false"
-    assert PROPERTIES["super.users"] == "User:kafka;User:admin"
-
-
-def test_grafana_s_data_source_differs_by_its_login_and_tls_only() -> None:
-    plain, secured = (
-        yaml.safe_load((HOME / "monitoring/grafana" / path).read_text())["datasources"][0]
-        for path in ("provisioning/datasources/prometheus.yml", "secure.yml")
-    )
-    hidden = secured.pop("secureJsonData")
-    assert hidden.pop("tlsCACert") == f"$__file{{/run/secrets/{_CA}}}"
-    assert secured["jsonData"].pop("tlsAuthWithCACert") is True
-    assert secured.pop("url") == plain.pop("url").replace("http://", "https://")
-    password = hidden["basicAuthPassword"]
-    assert (secured.pop("basicAuth"), secured.pop("basicAuthUser")) == (True, secrets.PROMETHEUS_USER)
-    assert password == f"$__file{{/run/secrets/{secrets.PROMETHEUS_PASSWORD}}}"
-    assert secured == plain
-
-
-def test_prometheus_differs_by_tls_and_a_password() -> None:
-    """Its own files take the places of those that the image has; what they name is there."""
-    prometheus = HOME / "monitoring/prometheus"
-    service, plain = SERVICES["prometheus"], BASE["prometheus"]
-    assert service["command"] == [word.replace("http:", "https:") for word in plain["command"]]
-    own = [line.split(":") for line in service["volumes"]]
-    assert [(source, target) for source, target, _ in own] == [
-        (f"./monitoring/prometheus/secure/{name}", f"/etc/prometheus/{name}") for name in ("itself.yml", "promtool.yml")
-    ]
-    (job,) = yaml.safe_load((prometheus / "itself.yml").read_text())["scrape_configs"]
-    (secured,) = yaml.safe_load((prometheus / "secure/itself.yml").read_text())["scrape_configs"]
-    client = yaml.safe_load((prometheus / "secure/promtool.yml").read_text())
-    assert secured == {**job, "scheme": "https", **client}
-    named = {client["tls_config"]["ca_file"], client["basic_auth"]["password_file"]}
-    assert {path.removeprefix("/run/secrets/") for path in named} <= GIVEN["prometheus"]
 
 
 def test_prometheus_takes_these_files(promtool: str, tmp_path: Path) -> None:
@@ -175,13 +119,6 @@ def test_prometheus_takes_these_files(promtool: str, tmp_path: Path) -> None:
     ):
         done = subprocess.run([promtool, *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_grafana_serves_with_its_certificate() -> None:
-    environment = SERVICES["grafana"]["environment"]
-    assert environment["GF_SERVER_PROTOCOL"] == "https"
-    assert {environment[f"GF_SERVER_CERT_{what}"] for what in ("FILE", "KEY")} == {"/run/secrets/grafana.pem"}
-    assert SERVICES["grafana"]["healthcheck"]["test"][-1].startswith("https://")
 
 
 # -- on and off

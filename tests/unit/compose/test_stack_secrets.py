@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import base64
-import ssl
 import stat
 import subprocess
 import time
 from pathlib import Path
 
-import bcrypt
 import jwt
 import pytest
-import yaml
 
 from fraud_filter.compose import secrets
 from fraud_filter.errors import UsageError
@@ -76,27 +73,6 @@ def test_no_two_stacks_share_a_secret(made: Path, tmp_path: Path) -> None:
     assert not set(contents(made).values()) & set(contents(tmp_path).values())
 
 
-def test_the_version_tells_nothing(made: Path) -> None:
-    version = secrets.make(made)
-    assert len(version) == 16
-    assert not any(version.encode() in text for text in contents(made).values())
-
-
-def test_prometheus_takes_the_password(made: Path) -> None:
-    (hashed,) = yaml.safe_load((made / "prometheus-web.yml").read_text())["basic_auth_users"].values()
-    assert hashed.startswith("$2b$10$")
-    assert bcrypt.checkpw((made / secrets.PROMETHEUS_PASSWORD).read_bytes(), hashed.encode())
-    assert not bcrypt.checkpw(b"another", hashed.encode())
-
-
-def test_sparks_pages_take_the_token(made: Path) -> None:
-    key = base64.urlsafe_b64decode((made / "spark-ui-key").read_bytes())
-    token = (made / "spark-ui-token").read_text()
-    assert jwt.decode(token, key, ["HS256"])["sub"] == "healthcheck"
-    with pytest.raises(jwt.InvalidSignatureError):
-        jwt.decode(token, bytes(len(key)), ["HS256"])
-
-
 @pytest.mark.parametrize(
     ("certificate", "purpose", "name"),
     [
@@ -123,15 +99,6 @@ def test_a_page_s_certificate_is_no_client_of_kafka_s(made: Path, certificate: s
     verified = subprocess.run(["openssl", "verify", *words], capture_output=True, text=True, check=False)
     assert verified.returncode != 0
     assert "purpose" in verified.stderr
-
-
-def test_keys_fit_their_certificates(made: Path) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    for name in ("kafka-broker.pem", "prometheus.pem", "grafana.pem"):
-        context.load_cert_chain(made / name)
-    context.load_cert_chain(made / "kafka-admin.crt", made / "kafka-admin.key")
-    with pytest.raises(ssl.SSLError):
-        context.load_cert_chain(made / "kafka-admin.crt", made / "kafka-broker.pem")
 
 
 def test_the_authority_s_own_key_is_not_kept(made: Path) -> None:

@@ -191,11 +191,6 @@ def test_impossible_shares_are_refused(flagged: float, malformed: float) -> None
         Shares(flagged, malformed)
 
 
-def test_a_negative_seed_is_refused() -> None:
-    with pytest.raises(UsageError, match="--seed -1"):
-        _source(seed=-1)
-
-
 def test_further_required_fields_are_made_up_by_type(tmp_path: Path) -> None:
     ddl = tmp_path / "payment.ddl"
     ddl.write_text(

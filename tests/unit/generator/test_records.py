@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from fraud_filter.config import load
-from fraud_filter.errors import UsageError
 from fraud_filter.generator.pace import Steady
 from fraud_filter.generator.payments import MadePayments, Shares, made_source
 from fraud_filter.generator.records import MadeRecords
@@ -69,11 +68,6 @@ def test_a_share_is_malformed(tmp_path: Path) -> None:
     batch = next(_made(tmp_path, "n INT NOT NULL", malformed=0.5).batches(NOON_MS))
     assert 60 < batch.malformed.sum() < 140
     assert set(batch.keys) == {None}
-
-
-def test_a_negative_seed_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--seed -1"):
-        _made(tmp_path, "n INT NOT NULL", seed=-1)
 
 
 @pytest.mark.parametrize(

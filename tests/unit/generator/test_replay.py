@@ -65,24 +65,6 @@ def test_paysim() -> None:
     assert _due_s(replay) == [0.0] * 6 + [3600.0] * 6 + [7200.0] * 6 + [10800.0] * 6
 
 
-def test_sparkov() -> None:
-    replay = Replay(DATA / "sparkov.csv", SCHEMA, select="sparkov", speed=10)
-    payments = sent(replay)
-    assert len(payments) == 20
-    assert payments[1] == {
-        "payment_id": "61fbaa7b988f5e8828226f9c24617bfa",
-        "card_id": "4613314721966",
-        "amount": 48.77,
-        "currency": "USD",
-        "merchant": "Oak & Sons",
-        "merchant_category": "food_dining",
-        "country": "US",
-        "card_country": "US",
-        "created_at": "2019-01-01T00:00:45.000Z",
-    }
-    assert _due_s(replay)[:2] == [0.0, 2.7]  # 27 s at ten times the pace
-
-
 @pytest.mark.parametrize("name", shipped())
 def test_each_shipped_select_has_a_sample(name: str) -> None:
     batches = list(Replay(DATA / f"{name}.csv", SCHEMA, select=name, pace=Steady(100)).batches(0))
@@ -115,12 +97,6 @@ def _as(kind: str, directory: Path) -> Path:
 def test_a_file_with_the_fields_of_a_payment_needs_no_select(kind: str, tmp_path: Path) -> None:
     payments = sent(Replay(_as(kind, tmp_path), SCHEMA))
     assert payments == [PAYMENT, PAYMENT | {"payment_id": "p2", "merchant": None}]
-
-
-def test_columns_that_are_no_fields_are_left_out(tmp_path: Path) -> None:
-    file = tmp_path / "more.jsonl"
-    file.write_text(json.dumps(PAYMENT | {"is_fraud": 1}))
-    assert sent(Replay(file, SCHEMA)) == [PAYMENT]
 
 
 # -- pace

@@ -45,21 +45,6 @@ def test_what_a_select_makes_gets_the_type_of_its_field(
     assert _selected(tmp_path, field, how, header, *cells) == pytest.approx(made)
 
 
-def test_types_follow_the_payment_schema(tmp_path: Path) -> None:
-    ddl = tmp_path / "payment.ddl"
-    ddl.write_text(
-        "n BIGINT, d DECIMAL(10,2), b BOOLEAN, day DATE, at TIMESTAMP NOT NULL, wall TIMESTAMP_NTZ, s STRING"
-    )
-    row = {"n": "7", "d": "1.25", "b": "true", "day": "2026-03-01", "at": "2026-03-01T10:00:00Z", "s": "x"}
-    row["wall"] = "2026-03-01 09:00:00"
-    file = write_csv(tmp_path / "file.csv", ",".join(row), ",".join(row.values()))
-    [payment] = sent(Replay(file, load_schema(ddl)))
-    assert payment == {
-        "n": 7, "d": 1.25, "b": True, "day": "2026-03-01", "at": "2026-03-01T10:00:00.000Z",
-        "wall": "2026-03-01 09:00:00", "s": "x",
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize("select", [None, "SELECT * FROM file", "FROM file -- all of it"])
 def test_nested_json_stays_as_it_is(tmp_path: Path, select: str | None) -> None:
     ddl = tmp_path / "click.ddl"

@@ -15,6 +15,7 @@ import pytest
 from jgo.env import LockFile, compute_spec_hash
 
 from fraud_filter.errors import FraudFilterError
+from fraud_filter.home import HOME
 from fraud_filter.java.jars import SPEC_NAME, resolve_jars
 from lab.harness.supplies import KAFKA_LOCK, SPARK_LOCK
 
@@ -159,7 +160,7 @@ def test_bad_lock_is_explained(tmp_path: Path, text: str, reason: str) -> None:
         resolve_jars(lock)
 
 
-@pytest.mark.parametrize("lock", [KAFKA_LOCK, SPARK_LOCK])
+@pytest.mark.parametrize("lock", [KAFKA_LOCK, SPARK_LOCK, HOME / "monitoring/jmx/jgo.lock.toml"])
 def test_committed_lock_belongs_to_its_specification(lock: Path) -> None:
     content = LockFile.load(lock)
     assert content.spec_hash == compute_spec_hash(lock.with_name(SPEC_NAME)), "run `make lock`"

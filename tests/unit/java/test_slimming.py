@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark.slimming import UNNEEDED, is_unneeded, slim
+from spark.slimming import UNNEEDED, slim
 
 SPEC = importlib.util.find_spec("pyspark")
 assert SPEC is not None
@@ -23,24 +23,11 @@ SLOW = {
     "janino-1.jar": _SIGNATURES,
     "spark-mllib_1.jar": ("META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider",),
 }
-#: Streaming, state, ML, authentication between Spark's programs, ORC (which needs a part of Hive), the master's store.
-NEEDED = (
-    *("spark-core", "spark-sql", "spark-catalyst", "spark-streaming", "spark-mllib", "spark-mllib-local"),
-    *("spark-network-common", "spark-kvstore", "rocksdbjni", "breeze", "netty-all", "hive-storage-api", "icu4j"),
-    *("hadoop-client-runtime", "jersey-server", "log4j-core", "scala-library", "scala-reflect", "tink", "py4j"),
-)
 
 
 @pytest.mark.parametrize("pattern", [pattern for patterns in UNNEEDED.values() for pattern in patterns])
 def test_every_pattern_names_a_jar_of_this_spark(pattern: str) -> None:
     assert any(fnmatch(jar, pattern) for jar in JARS)
-
-
-@pytest.mark.parametrize("name", NEEDED)
-def test_what_is_needed_stays(name: str) -> None:
-    jars = [jar for jar in JARS if jar.startswith((f"{name}-", f"{name}_"))]
-    assert jars
-    assert not any(map(is_unneeded, jars))
 
 
 @pytest.fixture
@@ -78,10 +65,3 @@ def test_what_makes_each_start_slower_goes(package: Path, name: str) -> None:
     slim(package, "x86_64")
     with zipfile.ZipFile(package / "jars" / name) as jar:
         assert set(jar.namelist()) == {"META-INF/MANIFEST.MF", "a.class"}
-
-
-@pytest.mark.parametrize("name", SLOW)
-def test_it_is_there_in_this_spark(name: str) -> None:
-    (found,) = [jar for jar in JARS if jar.startswith(name.removesuffix("1.jar"))]
-    with zipfile.ZipFile(FOLDER / found) as jar:
-        assert set(jar.namelist()) & set(SLOW[name])

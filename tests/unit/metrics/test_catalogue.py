@@ -11,7 +11,7 @@ import pytest
 
 from fraud_filter.config import load
 from fraud_filter.generator.sender import GeneratorMetrics, Tally
-from fraud_filter.metrics.catalogue import CATALOGUE, PHASE_DURATION, Program
+from fraud_filter.metrics.catalogue import CATALOGUE, Program
 from fraud_filter.metrics.server import MetricsServer, Registry, get_page
 from fraud_filter.monitor.monitor import Monitor
 from fraud_filter.probe.probe import Probe
@@ -46,15 +46,6 @@ def test_a_page_has_what_the_catalogue_has_and_in_its_order(program: Program) ->
 
 def test_a_name_is_given_once() -> None:
     assert len({entry.name for entry in CATALOGUE}) == len(CATALOGUE) > 30
-
-
-def test_a_mode_without_progress_events_has_no_phases() -> None:
-    assert PHASE_DURATION.modes == {"micro-batch", "async-progress", "real-time"}
-
-
-def test_a_sample_has_a_value_for_each_label() -> None:
-    with pytest.raises(ValueError, match="shorter"):
-        PHASE_DURATION.collected([(("continuous", "q"), 1.0)])
 
 
 def test_the_generator_s_page_has_its_counts() -> None:

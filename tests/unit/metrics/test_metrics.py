@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import socket
-import urllib.request
 from collections.abc import Iterator
 
 import pytest
 
 from fraud_filter.errors import UsageError
-from fraud_filter.metrics.catalogue import FLAGGED
 from fraud_filter.metrics.probe_metrics import REJECT_REASONS, ProbeMetrics
 from fraud_filter.metrics.server import MetricsServer, Registry
 
@@ -32,11 +28,6 @@ def server(registry: Registry) -> Iterator[MetricsServer]:
     server = MetricsServer(registry, "127.0.0.1", 0, "probe_port")
     yield server
     server.stop()
-
-
-def _scrape(server: MetricsServer) -> str:
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=5) as answer:
-        return str(answer.read().decode())
 
 
 def test_counters_exist_from_the_start_and_the_last_output_does_not(registry: Registry, metrics: ProbeMetrics) -> None:
@@ -75,26 +66,6 @@ def test_a_reason_is_one_of_a_fixed_set(registry: Registry, metrics: ProbeMetric
     assert registry.get_sample_value(name, {**LABELS, "reason": "other"}) == 2
 
 
-def test_the_quantiles_of_an_interval_are_in_seconds(registry: Registry, metrics: ProbeMetrics) -> None:
-    name = "fraud_filter_interval_latency_seconds"
-
-    def value(quantile: str) -> float | None:
-        return registry.get_sample_value(name, {**LABELS, "quantile": quantile})
-
-    assert value("0.5") is None  # no interval has ended
-    metrics.interval.latencies_ms = {"0.5": 50, "1": 100}
-    assert (value("0.5"), value("1")) == (0.05, 0.1)
-    metrics.interval.latencies_ms = {"0.5": None}
-    assert math.isnan(value("0.5") or 0)
-
-
-def test_the_endpoint_serves_the_registry(server: MetricsServer, metrics: ProbeMetrics) -> None:
-    metrics.of(FLAGGED).inc()
-    text = _scrape(server)
-    assert 'fraud_filter_flagged_records_total{mode="continuous",query="q"} 1.0' in text
-    assert "_created" not in text
-
-
 def test_a_port_in_use_is_a_usage_error(server: MetricsServer) -> None:
     with pytest.raises(UsageError, match=rf"probe_port .*port {server.port} of 127.0.0.1 is in use"):
         MetricsServer(Registry(), "127.0.0.1", server.port, "probe_port")
@@ -103,12 +74,3 @@ def test_a_port_in_use_is_a_usage_error(server: MetricsServer) -> None:
 def test_an_address_of_another_machine_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match=r"192\.0\.2\.1:0 can't be listened on"):
         MetricsServer(Registry(), "192.0.2.1", 0, "probe_port")
-
-
-def test_the_port_is_free_again_after_stop() -> None:
-    server = MetricsServer(Registry(), "127.0.0.1", 0, "probe_port")
-    server.stop()
-    with socket.socket() as other:
-        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        other.bind(("127.0.0.1", server.port))
-        assert other.getsockname()[1] == server.port
