@@ -15,13 +15,16 @@ import pytest
 from pyroaring import BitMap64
 
 from fraud_filter import schema as layout
+from fraud_filter.audit.run import audit
 from fraud_filter.kafka.admin import find_input, open_admin
+from fraud_filter.metrics.server import Registry
+from fraud_filter.probe.probe import Probe
 from fraud_filter.query.once import Written
 from fraud_filter.records import decision_id, read_source
 from fraud_filter.supervisor.signals import Stop
 from fraud_filter.supervisor.written import QUIET_S, WrittenDecisions
 from outputs import Outputs, large
-from running import Stage, StageMaker, wait_until
+from running import Stage, StageMaker, until, wait_until
 
 
 @pytest.fixture
@@ -147,3 +150,17 @@ def test_after_a_kill_each_payment_has_one_decision(new_stage: StageMaker, tmp_p
     assert len(writers) == 2
     assert "event=outputs_read" in second.log.read_text()
     assert "decisions=30" in second.log.read_text()
+
+
+def test_writes_of_a_filter_that_was_replaced_are_counted(stage: Stage, outputs: Outputs) -> None:
+    registry = Registry()
+    with Probe(stage.settings(), registry) as probe:
+        paid = outputs.pay(*large(3))
+        for number, writer in enumerate((1, 2, 1, 2, 1)):
+            outputs.flag([paid[number % 3]], headers={layout.HEADER_WRITER: str(writer)})
+            time.sleep(0.01)  # a record of another millisecond
+        until(lambda: probe.snapshot().flagged == 5, "all records")
+    late = registry.get_sample_value("fraud_filter_late_writes_total", {"mode": "micro-batch", "query": "fraud-filter"})
+    assert late == 2
+    found = audit(stage.settings())
+    assert (found.late_writes, found.duplicated) == (2, 2)
