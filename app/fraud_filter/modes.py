@@ -73,8 +73,6 @@ class Mode:
     `trigger` gives the arguments of `DataStreamWriter.trigger`; `query_options`, `source_options` and
     `session_conf` give what the mode adds to the query, to Spark's Kafka source and to the Spark session.
     `holds_tasks`: one task per input partition runs as long as the query, so each needs a task slot of its own.
-    `reads_added`: Spark soon reads partitions that are added to the topic, without a restart (continuous mode
-    reconfigures itself at an epoch's end; real-time mode would wait for a batch's end, minutes later).
     `sends_progress`: Spark makes progress events of the query. `timely_commits`: commits come at intervals whatever
     the load, so that one that stays away is a fault also while records flow. `late_commits`: commits are minutes apart,
     so that what running tasks tell with their heartbeats is the progress. `skips_removed`: with failOnDataLoss off
@@ -105,7 +103,6 @@ class Mode:
     writes_each_batch: bool = True
     operators: frozenset[str] | None = None
     lacks_features: str = ""
-    reads_added: bool = True
     timely_commits: bool = False
     late_commits: bool = False
     skips_removed: bool = True
@@ -243,7 +240,6 @@ MODES: dict[ModeName, Mode] = {
             trigger=lambda settings: {"realTime": settings.real_time_duration},
             holds_tasks=True,
             sends_progress=True,  # at each batch end only
-            reads_added=False,
             skips_removed=False,
             engine_guarantee="exactly-once",
             output_mode="update",

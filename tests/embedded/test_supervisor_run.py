@@ -39,7 +39,7 @@ def test_faults_of_continuous_mode_and_partitions_that_are_added(stage: Stage, a
         run.await_commit()
         require_a_hanging_java_is_replaced(run)
         add_partitions(run, admin)
-        assert run.restarts("partitions-added") == 0  # this mode reads them by itself
+        assert run.restarts("partitions-added") == 1
         run.end()
 
 

@@ -144,7 +144,7 @@ class Watchdog:
             )
         if remedy:
             return Verdict("executors of the query were lost, and replaced since the last look", remedy, remedy)
-        if partitions > self._started_with and not self._mode.reads_added:
+        if partitions > self._started_with and self._mode.holds_tasks:
             return Verdict(
                 f"the input has {partitions} partitions, the query started with {self._started_with}",
                 "partitions-added",

@@ -29,21 +29,28 @@ _PLACE = {
 }  # fmt: skip
 
 
-def read(spark: SparkSession, mode: Mode, schema: PaymentSchema, settings: Settings) -> DataFrame:
-    """The records to judge: columns `_key`, `_value`, `_topic`, `_partition`, `_offset`, `_timestamp`."""
+def read(spark: SparkSession, mode: Mode, schema: PaymentSchema, settings: Settings, partitions: int = 0) -> DataFrame:
+    """The records to judge: columns `_key`, `_value`, `_topic`, `_partition`, `_offset`, `_timestamp`.
+
+    `partitions`: how many the input topic has.
+    """
     if settings.source == "rate":
         return _rate(spark, schema, settings)
     if settings.source == "socket":
         return _socket(spark, settings)
     if settings.source_kind == "format":
         return _format(spark, schema, settings)
-    return _kafka(spark, mode, settings)
+    return _kafka(spark, mode, settings, partitions)
 
 
-def _kafka(spark: SparkSession, mode: Mode, settings: Settings) -> DataFrame:
+def _kafka(spark: SparkSession, mode: Mode, settings: Settings, partitions: int) -> DataFrame:
+    topic = settings.input_topic
+    # Of a topic, continuous mode's engine reads added partitions after it has begun again from the last commit by
+    # itself: it would write decisions twice. Of named partitions there are never more (the watchdog looks for them).
+    assigned = {"assign": json.dumps({topic: list(range(partitions))})}
     options = {
         **spark_kafka_options(settings),
-        "subscribe": settings.input_topic,
+        **(assigned if mode.holds_tasks else {"subscribe": topic}),
         "startingOffsets": settings.starting_offsets,
         "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
         "kafka.isolation.level": settings.kafka_isolation_level,

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 class Prepared:
     """Decisions that were built before, with these settings and this topic id: building them takes Spark some time."""
 
+    partitions: int
     settings: Settings
     topic_id: str
     decisions: DataFrame
@@ -54,13 +55,13 @@ def prepare(
 
     if inputs.rules.features:
         spark.conf.set(V1_CHECKPOINTS, "false")
-    records = sources.read(spark, inputs.mode, inputs.schema, settings)
+    records = sources.read(spark, inputs.mode, inputs.schema, settings, inputs.partitions)
     written = Written(retries=not inputs.mode.holds_tasks)
     decisions = query.decide(
         records, inputs.schema, inputs.rules, settings, topic_id, inputs.model, written, watermark_ms=watermark_ms
     )
     preflight.check_plan(decisions, inputs.mode)
-    return Prepared(settings, topic_id, decisions, written, watermark_ms)
+    return Prepared(inputs.partitions, settings, topic_id, decisions, written, watermark_ms)
 
 
 def prepare_again(
@@ -72,10 +73,10 @@ def prepare_again(
     watermark_ms: int = 0,
 ) -> Prepared:
     """What was `prepared` where that fits, else as `prepare`."""
-    wanted = settings, topic_id, watermark_ms
-    if prepared and (prepared.settings, prepared.topic_id, prepared.watermark_ms) == wanted:
+    wanted = inputs.partitions, settings, topic_id, watermark_ms
+    if prepared and (prepared.partitions, prepared.settings, prepared.topic_id, prepared.watermark_ms) == wanted:
         return prepared
-    return prepare(spark, inputs, *wanted)
+    return prepare(spark, inputs, settings, topic_id, watermark_ms)
 
 
 def start_query(

@@ -199,8 +199,9 @@ def test_one_of_a_pair_ends_for_slots_that_it_lost_and_not_for_those_that_it_nev
     assert (verdict.kind, verdict.remedy) == ("slots-lacking", None)
 
 
-def test_added_partitions_want_a_restart_in_real_time_mode_once_there_are_slots_for_them() -> None:
-    scene = Scene(mode="real-time")
+@pytest.mark.parametrize("mode", ["continuous", "real-time"])
+def test_added_partitions_want_a_restart_of_long_tasks_once_there_are_slots_for_them(mode: ModeName) -> None:
+    scene = Scene(mode=mode)
     scene.look()
     scene.latest = {0: 10, 1: 10, 2: 0}
     verdict = scene.look()
@@ -209,15 +210,6 @@ def test_added_partitions_want_a_restart_in_real_time_mode_once_there_are_slots_
     assert scene.dog.slots_needed == 3
     scene.slots = 3
     assert scene.look().remedy == "partitions-added"
-
-
-def test_continuous_mode_reads_added_partitions_by_itself_but_needs_the_slots() -> None:
-    scene = Scene(slots=3)
-    scene.look()
-    scene.latest = {0: 10, 1: 10, 2: 0}
-    assert scene.look(5) == Verdict()
-    scene.latest = {0: 10, 1: 10, 2: 0, 3: 0}
-    assert "4 partitions, the application has 3 task slots" in scene.look().trouble
 
 
 def test_real_time_mode_has_its_batch_s_time_until_its_tasks_have_told_what_they_read() -> None:
