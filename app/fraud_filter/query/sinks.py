@@ -30,6 +30,9 @@ def write(decisions: DataFrame, mode: Mode, settings: Settings, writer_id: int) 
     if settings.sink == "kafka":
         writer = signed(decisions, writer_id).writeStream.format("kafka").options(**_kafka_options(settings))
     elif settings.sink == "console":
+        # Continuous mode's console asks for the active session of this thread.
+        session = decisions.sparkSession
+        session._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # type: ignore[union-attr]
         writer = _legible(decisions).writeStream.format("console").option("truncate", "false")
     else:
         writer = _legible(decisions).writeStream.format("memory")
