@@ -67,17 +67,6 @@ def test_right_features_pass_also_in_a_copy(scene: Scene) -> None:
     assert result.features == FeatureCounts(decisions=2, differing=0, untold=0, truncated=0)
 
 
-def test_other_features_differ(scene: Scene) -> None:
-    scene.flag(scene.second, 2, 15.0)
-    scene.flag(scene.second, 3, 15.0)
-    result = scene.audit()
-    assert not result.ok
-    assert result.features == FeatureCounts(decisions=2, differing=1, untold=0, truncated=0)
-    assert [found.reason for found in result.examples["unexpected"]] == [
-        "written with another payments_1h than the record's"
-    ]
-
-
 def test_a_payment_that_only_its_features_flag_can_be_lost(scene: Scene) -> None:
     result = scene.audit()
     assert (result.lost, result.features) == (1, FeatureCounts(0, 0, 0, 0))

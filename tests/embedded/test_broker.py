@@ -128,16 +128,6 @@ def test_broker_that_can_not_start_says_why_and_keeps_its_log(
     shutil.rmtree(workspace.path)
 
 
-@pytest.mark.exhaustive
-def test_broker_that_does_not_answer_in_time_is_stopped(java_home: Path, kafka_jars: list[Path]) -> None:
-    workspace = Workspace()
-    broker = Broker(workspace, java_home=java_home, jars=kafka_jars)
-    with pytest.raises(FraudFilterError, match=r"did not answer within 0\.1 s"), workspace:
-        broker.start(timeout_s=0.1)
-    assert not broker.child.is_alive
-    shutil.rmtree(workspace.path, ignore_errors=True)
-
-
 @contextmanager
 def occupied_port() -> Iterator[int]:
     with socket.socket() as listener:
