@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,13 +27,6 @@ SETTINGS = {config.env_name(name) for name in config.Settings.model_fields}
 DOCKERFILES = [
     HOME / folder / "Dockerfile" for folder in ("kafka", "spark", "monitoring/prometheus", "monitoring/alertmanager")
 ]
-SCRAPES = [
-    job
-    for name in ("prometheus.yml", "kafka.yml", "standby/1.yml")
-    for job in yaml.safe_load((HOME / "monitoring/prometheus" / name).read_text())["scrape_configs"]
-]
-DASHBOARDS = sorted((HOME / "monitoring/grafana/dashboards").glob("*.json"))
-
 #: Read by Compose itself, and by programs on the host.
 BESIDE = {"COMPOSE_FILE", "COMPOSE_PROFILES", "KAFKA_BOOTSTRAP_SERVERS"}
 #: Given by `up`: the folder of the user's files, and what tells that they have changed.
@@ -261,31 +253,3 @@ def test_no_secret_and_no_cache_gets_into_an_image() -> None:
     lines = (HOME / ".dockerignore").read_text().splitlines()
     assert [line for line in lines if not line.startswith(("#", "!"))] == ["*", "**/__pycache__", "**/Dockerfile"]
     assert not any(".env" in line for line in lines)
-
-
-@pytest.mark.parametrize(
-    "script",
-    [
-        *("app/base", "app/locked", "kafka/certificates", "kafka/entrypoint.sh", "kafka/healthcheck"),
-        *("spark/entrypoint.sh", "spark/healthcheck", "monitoring/alertmanager/entrypoint.sh"),
-    ],
-)
-def test_scripts_can_be_run_and_stop_at_the_first_error(script: str) -> None:
-    assert (HOME / script).stat().st_mode & stat.S_IXUSR
-    assert "\nset -euo pipefail\n" in (HOME / script).read_text()
-    assert len((HOME / script).read_text().splitlines()) <= 80
-
-
-def test_prometheus_scrapes_every_service_that_runs() -> None:
-    static = [group for scrape in SCRAPES for group in scrape.get("static_configs", [])]
-    targets = [target for group in static for target in group["targets"]]
-    hosts = {target.split(":")[0] for target in targets}
-    hosts |= {name for scrape in SCRAPES for found in scrape.get("dns_sd_configs", []) for name in found["names"]}
-    left_out = {name for name, service in SERVICES.items() if service.get("profiles") == ["grafana"]}
-    running = {name for name, service in SERVICES.items() if service["restart"] != "no"} - left_out
-    assert hosts - {"127.0.0.1"} == running - {"prometheus"}
-    assert yaml.safe_load((HOME / "monitoring/prometheus/standby/0.yml").read_text()) == {"scrape_configs": []}
-    fixed = COMPOSE["x-settings"]
-    for service, setting in (("fraud-filter", "METRICS"), ("probe", "PROBE")):
-        assert f"{service}:{fixed[f'FRAUD_{setting}_PORT']}" in targets
-    assert f"generator:{SERVICES['generator']['command'][-1]}" in targets

@@ -90,7 +90,12 @@ def test_missing_venv_is_named_when_it_can_not_be_installed(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "script", ["app/bootstrap", "app/java", "app/lock", "app/doctor", ".ci/run", ".ci/lint", ".ci/scan"]
+    "script",
+    [
+        *("app/base", "app/bootstrap", "app/doctor", "app/java", "app/lock", "app/locked"),
+        *(".ci/run", ".ci/lint", ".ci/scan", "kafka/certificates", "kafka/entrypoint.sh", "kafka/healthcheck"),
+        *("spark/entrypoint.sh", "spark/healthcheck", "monitoring/alertmanager/entrypoint.sh"),
+    ],
 )
 def test_scripts_can_be_run_and_stop_at_the_first_error(script: str) -> None:
     path = HOME / script

@@ -93,8 +93,3 @@ def test_a_page_tells_why_a_program_is_not_ready(tmp_path: Path) -> None:
     finally:
         server.stop()
     assert check(tmp_path, *words)[0] == 1
-
-
-def test_the_entrypoint_asks_before_it_starts_a_worker() -> None:
-    script = (HOME / "spark/entrypoint.sh").read_text()
-    assert script.index("until healthcheck recovered") < script.index("exec spark-class org.apache.spark.deploy.worker")

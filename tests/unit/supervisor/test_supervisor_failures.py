@@ -6,12 +6,9 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from fraud_filter import config
-from fraud_filter.errors import EXIT_DATA_LOSS, FraudFilterError, UsageError
+from fraud_filter.errors import EXIT_DATA_LOSS, UsageError
 from fraud_filter.lock.checkpoint_lock import checkpoint_lock
-from fraud_filter.metrics.catalogue import RESTARTS
-from fraud_filter.metrics.filter_metrics import FilterMetrics
-from fraud_filter.metrics.server import Registry
-from fraud_filter.supervisor.failures import REASONS, DataLossError, RestartableError, explain_failure
+from fraud_filter.supervisor.failures import DataLossError, RestartableError, explain_failure
 from fraud_filter.supervisor.losses import find_losses
 
 SETTINGS = config.load({"checkpoint": "/data/checkpoint", "mode": "continuous"})
@@ -71,23 +68,6 @@ def test_lost_records_by_partition() -> None:
 def test_a_checkpoint_elsewhere_has_no_file_to_lock() -> None:
     with checkpoint_lock(config.load({"checkpoint": "s3a://bucket/checkpoint"})) as lock:
         assert lock.descriptor is None
-
-
-def test_restarts_are_counted_by_reason_from_zero() -> None:
-    registry = Registry()
-    metrics = FilterMetrics(registry, mode="continuous", query="q", topic="t", reasons=REASONS)
-    labels = {"mode": "continuous", "query": "q"}
-    metrics.of(RESTARTS, "stalled").inc()
-    counts = {
-        reason: registry.get_sample_value("fraud_filter_restarts_total", {**labels, "reason": reason})
-        for reason in REASONS
-    }
-    assert counts == {reason: float(reason == "stalled") for reason in REASONS}
-    metrics.set_state("backing-off")
-    state = "fraud_filter_state"
-    assert registry.get_sample_value(state, {**labels, "state": "backing-off"}) == 1
-    assert registry.get_sample_value(state, {**labels, "state": "running"}) == 0
-    assert isinstance(RestartableError("stalled", "x"), FraudFilterError)
 
 
 #: What Spark 4.2 said of a batch that was planned, not committed, and whose records were then removed.
