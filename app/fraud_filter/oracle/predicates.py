@@ -296,13 +296,9 @@ def _date(days: int) -> datetime.date:
 
 _DAYS: dict[str, Callable[[datetime.date], int]] = {
     "year": lambda day: day.year,
-    "quarter": lambda day: (day.month + 2) // 3,
     "month": lambda day: day.month,
     "day": lambda day: day.day,
     "dayofweek": lambda day: day.isoweekday() % 7 + 1,
-    "weekday": lambda day: day.weekday(),
-    "dayofyear": lambda day: day.timetuple().tm_yday,
-    "weekofyear": lambda day: day.isocalendar()[1],
 }
 _MEANINGS: dict[str, Callable[..., Any]] = {
     "not": operator.not_,
@@ -313,8 +309,6 @@ _MEANINGS: dict[str, Callable[..., Any]] = {
     "lower": lambda text: text.translate(_LOWER),
     "upper": lambda text: text.translate(_UPPER),
     "trim": lambda text: text.strip(" "),
-    "ltrim": lambda text: text.lstrip(" "),
-    "rtrim": lambda text: text.rstrip(" "),
     "left": lambda text, count: text[:count],
     "right": lambda text, count: text[-count:] if count else "",
     "substring": _substring,
@@ -329,8 +323,6 @@ _MEANINGS: dict[str, Callable[..., Any]] = {
     "second": lambda us: us // SECOND_US % 60,
     "unix_seconds": lambda us: us // SECOND_US,
     "unix_millis": lambda us: us // 1000,
-    "unix_micros": lambda us: us,
-    "unix_date": lambda days: days,
     "to_date": lambda days: days,
     "datediff": operator.sub,
 }

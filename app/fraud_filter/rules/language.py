@@ -38,7 +38,7 @@ _GRAMMAR = r"""
 ?compared: sum | compared COMPARISON sum -> comparison
 ?sum: product | sum (PLUS | MINUS) product -> arithmetic
 ?product: unary | product TIMES unary -> arithmetic
-?unary: primary | MINUS unary -> minus | PLUS unary -> plus
+?unary: primary | MINUS unary -> minus
 ?primary: base | primary "." NAME -> field | primary "[" (NUMBER | TEXT) "]" -> element
 ?base: "(" either ")"
     | NUMBER -> number
@@ -57,7 +57,7 @@ COMPARISON: /<=>|<>|!=|==|<=|>=|=|<(?!<)|>(?!>)/
 PLUS: "+"
 MINUS: /-(?![->])/
 TIMES: /[*%]|\/(?!\*)/
-NUMBER: /(\d+\.\d*|\.\d+|\d+)(e[+-]?\d+)?[ld]?(?!\w)/i
+NUMBER: /(\d+\.\d*|\.\d+|\d+)(e[+-]?\d+)?d?(?!\w)/i
 TEXT: /'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"/s
 NAME: /[a-z_][a-z_0-9]*|`[^`]+`/i
 %ignore /\s+/
@@ -304,9 +304,6 @@ class _Reader:
             left, right = _as(left, kind), _as(right, kind)
         return _node(sign, kind, f"{left.spark} {sign} {right.spark}", [left, right])
 
-    def plus(self, sign: Token, one: Node) -> Node:
-        return _operand(one, "number", sign)
-
     def minus(self, sign: Token, one: Node) -> Node:
         one = _operand(one, "number", sign)
         if one.word == "literal" and one.value >= 0:
@@ -316,16 +313,13 @@ class _Reader:
 
     def number(self, token: Token) -> Node:
         text = token.upper()
-        if text[-1] == "D" or (text[-1] != "L" and "E" in text):
+        if text[-1] == "D" or "E" in text:
             value = float(text.removesuffix("D"))
             if value == float("inf"):
                 raise _UnplacedError(f"{text} is too large for a DOUBLE")
             return _literal(value)
-        whole = text.removesuffix("L")
-        if whole.isdigit() and int(whole) < 2**63:
-            return _literal(int(whole), "INT" if int(whole) < 2**31 and whole == text else "BIGINT")
-        if whole != text:
-            raise _UnplacedError(f"{text} is no BIGINT")
+        if text.isdigit() and int(text) < 2**63:
+            return _literal(int(text), "INT" if int(text) < 2**31 else "BIGINT")
         before, _, after = text.partition(".")
         return _literal(Decimal(text), _decimal(len(before.lstrip("0")) + len(after), len(after)))
 

@@ -97,12 +97,12 @@ def _part(found: re.Match[str]) -> tuple[str, int, int, bool]:
         return text, ways, looks, False
     least = int(found["least"] or times == "+")
     most = 1 if times == "?" else int(found["most"] or least) if found["most"] or found["comma"] == "" else None
-    if not found["one"] and (most is None or (ways > 1 and most > 1)):
-        raise PatternError(f"repeats a group {times!r}; only a single character or class may repeat so")
+    if not found["one"]:
+        raise PatternError(f"repeats a group {times!r}; only a single character or class may repeat")
     if most is not None and not least <= most <= _MOST_TIMES:
         raise PatternError(f"has {times!r}; a part may repeat up to {_MOST_TIMES} times")
     times_looked = max(least, 1) if most is None else most
-    return text + times, ways + max(times_looked - least, 0), max(looks, _CLASS_LOOKS) * times_looked, most is None
+    return text + times, 1 + times_looked - least, max(looks, _CLASS_LOOKS) * times_looked, most is None
 
 
 def _one(text: str) -> tuple[str, int]:

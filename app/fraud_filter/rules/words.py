@@ -34,7 +34,7 @@ class Word(NamedTuple):
     why: str
 
 
-_PART, _BLANKS = "is part of a text, by numbers in the rule", "takes away blanks at the ends"
+_PART = "is part of a text, by numbers in the rule"
 _CASE, _SOUGHT = "changes letters one for one, by one table", "looks for a text that stands in the rule"
 _CHOSEN, _TIME = "is one of its operands", "is part of a time of the years 0001 to 9999, in UTC"
 _SINCE = "counts days, or seconds and parts of them since 1970"
@@ -43,7 +43,7 @@ _LISTED = (
     ("length char_length character_length len", "STRING", "INT", 1, "counts characters"),
     ("lower lcase", "STRING", "STRING", 13, _CASE),
     ("upper ucase", "STRING", "STRING", 13, _CASE),
-    *((name, "STRING", "STRING", 1, _BLANKS) for name in ("trim", "ltrim", "rtrim")),
+    ("trim", "STRING", "STRING", 1, "takes away blanks at both ends"),
     *((name, "STRING count", "STRING", 1, _PART) for name in ("left", "right")),
     ("substring substr", "STRING count count?", "STRING", 1, _PART),
     ("concat", "STRING*", "STRING", 1, "is its operands together"),
@@ -62,12 +62,10 @@ _LISTED = (
     ),
     ("round", "fraction", "DOUBLE", 0, "rounds half away from zero, to a number without a fraction"),
     *((name, "TIMESTAMP", "INT", 0, _TIME) for name in ("hour", "minute", "second")),
-    *((name, "DATE", "INT", 0, _TIME) for name in ("year", "quarter", "month", "day dayofmonth", "dayofweek")),
-    *((name, "DATE", "INT", 0, _TIME) for name in ("weekday", "dayofyear", "weekofyear")),
+    *((name, "DATE", "INT", 0, _TIME) for name in ("year", "month", "day dayofmonth", "dayofweek")),
     ("to_date date", "DATE", "DATE", 0, "is the day of a time"),
     ("datediff date_diff", "DATE DATE", "INT", 0, _SINCE),
-    ("unix_date", "DATE", "INT", 0, _SINCE),
-    *((name, "TIMESTAMP", "BIGINT", 0, _SINCE) for name in ("unix_seconds", "unix_millis", "unix_micros")),
+    *((name, "TIMESTAMP", "BIGINT", 0, _SINCE) for name in ("unix_seconds", "unix_millis")),
 )
 FUNCTIONS = {
     name: Word(names.split()[0], tuple(takes.split()), gives, looks, why)
@@ -101,16 +99,13 @@ _REFUSED = {
     "it reads a text as something else; give the field its type in payment.ddl":
         "date_format from_csv from_json get_json_object make_date make_timestamp parse_json parse_url to_char to_json "
         "to_number to_timestamp try_to_number try_to_timestamp url_decode",
-    "it ends the query where there is no value, or hides why there is none; use the operator itself, and coalesce":
-        "assert_true raise_error try_add try_divide try_mod try_multiply try_subtract",
     "it leaves the years 0001 to 9999; compare datediff(…), unix_seconds(…) or unix_millis(…)":
         "add_months date_add date_sub date_trunc dateadd from_unixtime interval last_day months_between next_day "
         "timestamp_micros timestamp_millis timestamp_seconds timestampadd timestampdiff trunc",
     "every time is in UTC; compare it as it is, or with TIMESTAMP'…'":
         "at convert_timezone from_utc_timestamp timestamp_ltz timestamp_ntz to_utc_timestamp",
     "ids are compared as they are, by `blocked:`": "base64 crc32 hash hex md5 sha sha1 sha2 unbase64 unhex xxhash64",
-    "a rule compares numbers, not their bits; use %, or a BOOLEAN field":
-        "& | ^ ~ << >> bit_and bit_count bit_get bit_or bit_xor getbit shiftleft shiftright",
+    "a rule compares numbers, not their bits; use %, or a BOOLEAN field": "& | ^ ~ << >>",
     "write CAST(… AS …)":
         ":: bigint binary boolean decimal double float int smallint string timestamp tinyint try_cast",
     "write the comparison with its sign": "equal_null like regexp_like rlike",
@@ -123,7 +118,10 @@ _REFUSED = {
     "write IS NULL, `a <=> b`, or coalesce(…, false)": "distinct isnotnull isnull unknown",
     "write CASE WHEN … THEN … ELSE … END": "decode if nullif nvl2",
     "write hour(…), year(…) and so on": "date_part datepart extract from",
-    "write unix_seconds(…)": "to_unix_timestamp unix_timestamp",
+    "write unix_seconds(…) or unix_millis(…)": "unix_micros unix_timestamp",
+    "write datediff(…, DATE'1970-01-01')": "unix_date",
+    "write month(…), dayofweek(…) or datediff(…, …)": "dayofyear quarter weekday weekofyear",
+    "write trim(…)": "btrim ltrim rtrim",
     "write instr(text, 'a')": "charindex locate position",
     "write `field LIKE 'a' OR field LIKE 'b'`; of several records it takes a feature": "all any",
     "write array[0], or exists(array, x -> …)":

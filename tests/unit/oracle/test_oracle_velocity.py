@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -65,29 +66,6 @@ def _drawn(draw: random.Random, count: int) -> list[tuple[int, int, tuple[Any, .
     ]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_features_are_what_duckdb_s_windows_give(seed: int) -> None:
-    payments = _drawn(random.Random(seed), 400)
-    features = [_feature(*value, length, TOTALS.get(value[1] or "", "")) for value in SQL for length in LENGTHS_MS]
-    velocity = Velocity(features, SCHEMA, 1000)
-    own = [velocity.see(*payment).values for payment in payments]
-    database = duckdb.connect()
-    database.execute(
-        "CREATE TABLE p(n INT, t BIGINT, card TEXT, amount BIGINT, country TEXT, price DECIMAL(10, 2), ratio DOUBLE)"
-    )
-    rows = [(n, time_ms, *fields) for n, time_ms, fields in payments]
-    database.executemany("INSERT INTO p VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-    columns = ", ".join(
-        f"{sql} OVER (PARTITION BY card ORDER BY t RANGE BETWEEN {length - 1} PRECEDING AND CURRENT ROW)"
-        for sql in SQL.values()
-        for length in LENGTHS_MS
-    )
-    known = database.execute(f"SELECT card, {columns} FROM p ORDER BY n").fetchall()  # noqa: S608
-    for mine, (card, *theirs) in zip(own, known, strict=True):
-        expected = theirs if card is not None else [None] * len(theirs)
-        assert [pytest.approx(each) if isinstance(each, float) else each for each in mine] == expected
-
-
 def test_a_window_holds_what_came_before_a_payment_and_the_payment() -> None:
     velocity = Velocity([_feature("count", None, 1000), _feature("seconds_since_last", None, 1000)], SCHEMA, 10)
     fields = ("a", 1, "DE", None, 0.5)
@@ -139,21 +117,23 @@ def _by_own_time(kind: str, field: str | None, over_ms: int, total: str = "") ->
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_windows_by_the_payment_s_own_time_are_what_duckdb_finds_among_those_before(seed: int) -> None:
+@pytest.mark.parametrize("feature", [_feature, _by_own_time])
+def test_features_are_what_duckdb_finds_among_the_payments_before(feature: Callable[..., Feature], seed: int) -> None:
     """Late by up to half a minute, of which 20 seconds are believed; some are from the future, some have no time."""
     draw = random.Random(seed)
     payments = [
         (n, now, (*fields, draw.choice([None, (now + 500) * 1000, *[(now - draw.randrange(30_000)) * 1000 + 7] * 4])))
         for n, now, fields in ((n, 60_000 + now, fields) for n, now, fields in _drawn(draw, 400))
     ]
-    features = [_by_own_time(*value, length, TOTALS.get(value[1] or "", "")) for value in SQL for length in LENGTHS_MS]
+    features = [feature(*value, length, TOTALS.get(value[1] or "", "")) for value in SQL for length in LENGTHS_MS]
     schema = PaymentSchema((*SCHEMA.fields, Field("at", "TIMESTAMP", False)))
     velocity = Velocity(features, schema, 1000)
     own = [velocity.see(*payment).values for payment in payments]
     database = duckdb.connect()
+    moment = "if(own // 1000 BETWEEN t - 20000 AND t, own // 1000, t)" if features[0].by else "t"
     database.execute(
         "CREATE TABLE p(n INT, t BIGINT, card TEXT, amount BIGINT, country TEXT, price DECIMAL(10, 2), ratio DOUBLE, "
-        "own BIGINT, moment BIGINT AS (if(own // 1000 BETWEEN t - 20000 AND t, own // 1000, t)))"
+        f"own BIGINT, moment BIGINT AS ({moment}))"
     )
     rows = [(n, now, *fields) for n, now, fields in payments]
     database.executemany("INSERT INTO p VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
