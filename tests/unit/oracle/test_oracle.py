@@ -130,15 +130,6 @@ def test_rejections(shipped: Decider, value: bytes | None, reason: str | None) -
     assert reason is None or decision == Decision(reason, (), ())
 
 
-def test_a_batch_keeps_its_order(shipped: Decider) -> None:
-    decisions = shipped.decide([payment(amount=9000), b"broken", payment(), None, payment(amount=-1)])
-    assert [(decision.reason, decision.rules) for decision in decisions] == [
-        (None, ("large-amount",)), ("malformed-json", ()), (None, ()), ("empty-record", ()),
-        (None, ("invalid-amount",)),
-    ]  # fmt: skip
-    assert shipped.decide([]) == []
-
-
 @pytest.mark.parametrize("after", [b" rubbish", b"{}", b"\n" + payment(amount=9999), b"}", b",", b"\x00", b"]{", b"//"])
 def test_what_follows_the_object_rejects_it(shipped: Decider, after: bytes) -> None:
     assert shipped.decide([payment() + after, payment() + b" \r\n\t"]) == [
