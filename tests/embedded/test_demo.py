@@ -83,8 +83,8 @@ def start(tmp_path: Path) -> Iterator[Starter]:
 
 
 @pytest.mark.timeout(240)
-def test_a_demo_measures_audits_reports_and_leaves_nothing(start: Starter, tmp_path: Path) -> None:
-    demo = start(*SHORT, "--png", str(tmp_path / "plot.png"))
+def test_a_demo_measures_audits_reports_and_leaves_nothing(start: Starter) -> None:
+    demo = start(*SHORT)
     demo.wait_for("real-time: measuring")
     started = demo.descendants()
     assert demo.finish(120) == 0, demo.seen
@@ -103,7 +103,6 @@ def test_a_demo_measures_audits_reports_and_leaves_nothing(start: Starter, tmp_p
     assert report["versions"]["kafka"].startswith("4.")
     assert report["versions"]["java"].startswith(("17", "21"))
     assert "real-time" in (demo.output / "demo-report.html").read_text()
-    assert (tmp_path / "plot.png").stat().st_size > 10_000
 
     assert f"written: {(demo.output / 'demo-report.html').resolve()}" in demo.seen
     assert "Traceback" not in demo.seen

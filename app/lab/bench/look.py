@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
@@ -92,28 +91,10 @@ def format_latency(latency_ms: float) -> str:
     return f"{latency_ms:,g} ms" if latency_ms < 1000 else f"{latency_ms / 1000:g} s"
 
 
-def latency_limits(latencies_ms: Sequence[float]) -> tuple[float, float]:
-    """The ends of an axis, in milliseconds, around `latencies_ms` and the objective."""
-    return min([*latencies_ms, OBJECTIVE_MS / 2]) / 1.3, max([*latencies_ms, OBJECTIVE_MS * 2]) * 1.3
-
-
-def latency_ticks(low: float, high: float, most: int) -> FixedLocator:
-    """Ticks at 1, 2, 5, 10 … milliseconds; at powers of ten alone where those would be more than `most`."""
-    ticks = [tick for tick in _LATENCY_TICKS if low <= tick <= high]
-    return FixedLocator(ticks if len(ticks) <= most else [tick for tick in ticks if f"{tick:g}"[0] == "1"])
-
-
-def mark_latencies(axis: Axis, low: float, high: float, most: int) -> None:
-    """The ticks and their labels of a logarithmic axis from `low` to `high` milliseconds."""
-    axis.set_major_locator(latency_ticks(low, high, most))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda tick, _: format_latency(tick)))
-
-
-def draw_objective(axes: Axes, objective_ms: float = OBJECTIVE_MS) -> None:
+def draw_objective(axes: Axes) -> None:
     """The objective, as a line across a plot with latencies upwards."""
-    axes.axhline(objective_ms, color=OBJECTIVE_INK, linewidth=1.2, linestyle=(0, (4, 3)), zorder=2)
-    axes.annotate(f"objective {format_latency(objective_ms)}", (0, objective_ms), (4, 4),
+    axes.axhline(OBJECTIVE_MS, color=OBJECTIVE_INK, linewidth=1.2, linestyle=(0, (4, 3)), zorder=2)
+    axes.annotate(f"objective {format_latency(OBJECTIVE_MS)}", (0, OBJECTIVE_MS), (4, 4),
                   xycoords=axes.get_yaxis_transform(), textcoords="offset points", color=OBJECTIVE_INK,
                   fontsize=10)  # fmt: skip
 
@@ -127,12 +108,14 @@ def pushed_apart(heights: Sequence[float], apart: float, top: float) -> list[flo
     return [height - excess for height in placed]
 
 
-def latency_axis(axes: Axes, latencies_ms: Sequence[float], most: int = 20) -> None:
-    """A logarithmic y axis around `latencies_ms` and the objective, with at most so many ticks at 1, 2, 5, 10 …"""
-    low, high = latency_limits(latencies_ms)
+def latency_axis(axes: Axes, latencies_ms: Sequence[float]) -> None:
+    """A logarithmic y axis around `latencies_ms` and the objective, with ticks at 1, 2, 5, 10 … milliseconds."""
+    low, high = min([*latencies_ms, OBJECTIVE_MS / 2]) / 1.3, max([*latencies_ms, OBJECTIVE_MS * 2]) * 1.3
     axes.set_yscale("log")
     axes.set_ylim(low, high)
-    mark_latencies(axes.yaxis, low, high, most)
+    axes.yaxis.set_major_locator(FixedLocator([tick for tick in _LATENCY_TICKS if low <= tick <= high]))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: format_latency(tick)))
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(length=0)

@@ -117,22 +117,16 @@ def _percent(share: float) -> str:
     return f"{math.floor(share * 1000) / 10:g} %"
 
 
-def write_report(report: Report, folder: Path, stem: str, png: Path | None = None) -> list[Path]:
-    """Writes STEM-report.html and STEM-report.json into the folder, and the plots as PNG; returns the paths.
-
-    Args:
-        png: takes the plot of latency by percentile, in place of all plots in the folder.
+def write_report(report: Report, folder: Path, stem: str) -> list[Path]:
+    """Writes STEM-report.html and STEM-report.json into the folder, and a bench's plots as PNG; returns the paths.
 
     Raises:
         FraudFilterError: a file can't be written.
     """
     with mpl.rc_context(RC):
         data = report_data(report)
-        drawn = draw(report, data["results"])
+        drawn = draw(report, data["results"]) if stem == "bench" else {}
         pictures = {folder / f"{stem}-{name}.png": figure for name, figure in drawn.items()}
-        if stem == "demo":
-            first = drawn.get(f"percentiles-{report.load.rates[0]:g}")
-            pictures = {png: first} if png and first else {}
         texts = {
             folder / f"{stem}-report.html": render_html(report),
             folder / f"{stem}-report.json": json.dumps(data, indent=1) + "\n",

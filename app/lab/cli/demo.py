@@ -9,7 +9,7 @@ import click
 
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
-from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
+from fraud_filter.errors import EXIT_FAILED, EXIT_OK
 from lab.bench.names import KNOBS
 from lab.cli.console import open_console, tell_end
 from lab.cli.options import PARTITIONS, SEED, SHARE, SOME, Number, rate_option
@@ -43,9 +43,8 @@ from lab.cli.options import PARTITIONS, SEED, SHARE, SOME, Number, rate_option
     metavar="DIR",
     help="where demo-report.html and demo-report.json go  [.]",
 )
-@click.option("--png", type=click.Path(path_type=Path), metavar="FILE", help="also save the plot as PNG")
 @settings_options(*KNOBS, "rules")
-def command(settings: Settings, modes: str, rate: float, output: Path, png: Path | None, **load: Any) -> int:
+def command(settings: Settings, modes: str, rate: float, output: Path, **load: Any) -> int:
     """Run every mode in turn on an embedded Kafka and Spark, measure and audit it, and write a report.
 
     Needs Java 17 or 21 and no Docker; nothing is left running. Exit code 1: an audit found lost or unexpected
@@ -60,15 +59,11 @@ def command(settings: Settings, modes: str, rate: float, output: Path, png: Path
 
     chosen, under = parse_modes(modes), demo_load(rate, **load)
     check_directory("--output", output)
-    if png:
-        if png.suffix.lower() != ".png" or png.is_dir():
-            raise UsageError(f"argument --png: {str(png)!r} is not accepted: give a file name that ends in .png")
-        check_directory("--png", png.parent)
     console = open_console()
     report = run_demo(chosen, under, settings, console)
     results = report_data(report)["results"]
     console.print(result_table(results, DEMO))
     if found := detection_table(results):
         console.print(found)
-    tell_end(report.problems, lambda: write_report(report, output, "demo", png))
+    tell_end(report.problems, lambda: write_report(report, output, "demo"))
     return EXIT_OK if report.ok else EXIT_FAILED

@@ -91,11 +91,6 @@ def test_all_files_are_written(tmp_path: Path) -> None:
         assert width > 1600
 
 
-def test_a_demo_has_the_plot_that_is_asked_for(tmp_path: Path) -> None:
-    written = write_report(sample_report(), tmp_path, "demo", tmp_path / "plot.png")
-    assert [path.name for path in written] == ["demo-report.html", "demo-report.json", "plot.png"]
-
-
 def test_a_report_without_any_measurement_still_stands(tmp_path: Path) -> None:
     written = write_report(sample_report([FAILED]), tmp_path, "bench")
     assert len(written) == 2

@@ -48,7 +48,6 @@ def test_the_warm_up_is_at_the_measured_rate() -> None:
         ["--rate", "many"],
         ["--rate", "inf"],
         ["--output", "/dev/null/report"],
-        ["--png", "plot.svg"],
         ["--real-time-duration", "soon"],
     ],
 )
