@@ -18,9 +18,13 @@ import yaml
 from confluent_kafka import Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
     NewTopic,
     ResourcePatternType,
     ResourceType,
@@ -30,11 +34,14 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from fraud_filter.compose import secrets
-from fraud_filter.config import Settings, env_name
+from fraud_filter.config import Settings, env_name, load
+from fraud_filter.config.outputs import output_topics
 from fraud_filter.errors import UsageError
 from fraud_filter.kafka.access import ACCESS_FILE, Cluster, load_users
 from fraud_filter.kafka.client import librdkafka_config
 from fraud_filter.lock.group_lock import GroupLock
+from fraud_filter.supervisor.signals import Stop
+from fraud_filter.supervisor.written import WrittenDecisions
 from lab.harness.workspace import Workspace
 from running import until
 from secured_broker import SecuredBroker
@@ -226,3 +233,33 @@ def test_a_user_without_rights_may_not_even_look(place: Place) -> None:
     refused = place.access("--dry-run", settings=place.broker.user("kafka-generator"))
     assert (refused.returncode, len(refused.stdout.splitlines())) == (1, 1), refused.stdout
     assert "do not tell their users and rights: that is for their administrators" in refused.stdout
+
+
+def test_a_filter_that_may_not_read_its_outputs_says_so(place: Place) -> None:
+    """A start looks there for what is decided."""
+    outputs = [getattr(load(), name) for name in output_topics(load())]
+    timestamps = {"message.timestamp.type": "LogAppendTime"}
+    for made in place.admin.create_topics([NewTopic(name, 1, config=timestamps) for name in outputs]).values():
+        made.result(10)
+    for changed in place.admin.incremental_alter_configs([_with_append_times(TOPIC)]).values():
+        changed.result(10)
+    settings = place.broker.user("kafka-filter")
+    reader = WrittenDecisions(settings)
+    reader.follow("", {0: 0})
+    assert not reader.settle(Stop(1))
+    reader.close()
+    reads = AclBindingFilter(
+        ResourceType.TOPIC, outputs[0], ResourcePatternType.LITERAL, "User:kafka-filter", "*",
+        AclOperation.READ, AclPermissionType.ALLOW,
+    )  # fmt: skip
+    for gone in place.admin.delete_acls([reads]).values():
+        assert len(gone.result(10)) == 1
+    reader.follow("", {0: 0})
+    with pytest.raises(UsageError, match=f"topic {outputs[0]!r} can't be read: .* let the filter's user READ it"):
+        reader.settle(Stop(1))
+    reader.close()
+
+
+def _with_append_times(topic: str) -> ConfigResource:
+    change = ConfigEntry("message.timestamp.type", "LogAppendTime", incremental_operation=AlterConfigOpType.SET)
+    return ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])

@@ -141,11 +141,13 @@ class _Reader:
         self._topic, self._topic_id = settings.input_topic.encode(), topic_id.encode()
         self._since, self._newest = dict(since), dict[int, int]()
         self._ids = BitMap64()
-        #: Where the reader stands, and when the last decision of ours came.
-        self._positions, self._heard = start, 0.0
+        #: Where the reader stands: nowhere until the broker has answered it, as this user may have no right to read.
+        self._positions = dict.fromkeys(start, -1)
+        #: When the last decision of ours came.
+        self._heard = 0.0
         self.error: FraudFilterError | None = None
         self._lock, self._stopping = threading.Lock(), threading.Event()
-        self._thread = threading.Thread(target=self._run, name="written-decisions", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(start,), name="written-decisions", daemon=True)
         self._thread.start()
 
     def forget(self, before: Mapping[int, int]) -> None:
@@ -168,7 +170,7 @@ class _Reader:
             if self.error:
                 raise self.error
             with self._lock:
-                left = sum(max(0, end - self._positions.get(place, 0)) for place, end in ends.items())
+                left = sum(max(0, end - self._positions.get(place, -1)) for place, end in ends.items())
                 heard = self._heard
             now = time.monotonic()
             if left != before:
@@ -190,7 +192,7 @@ class _Reader:
         self._stopping.set()
         self._thread.join()
 
-    def _run(self) -> None:
+    def _run(self, start: Mapping[Place, int]) -> None:
         options: dict[str, Any] = {
             "auto_offset_reset": "earliest",  # what retention has removed meanwhile is passed over
             "enable_partition_eof": True,
@@ -201,7 +203,7 @@ class _Reader:
         }
         try:
             with open_consumer(self._settings, **options) as consumer:
-                consumer.assign([TopicPartition(*place, offset) for place, offset in self._positions.items()])
+                consumer.assign([TopicPartition(*place, offset) for place, offset in start.items()])
                 while not self._stopping.is_set():
                     self._take(consumer.consume(_BATCH_RECORDS, timeout=_POLL_S))
         except FraudFilterError as error:
