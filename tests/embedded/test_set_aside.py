@@ -64,8 +64,7 @@ def _flagged(stage: Stage) -> set[str]:
 def test_records_that_end_the_query_are_set_aside(open_stage: Stage, admin: Any, tmp_path: Path, mode: str) -> None:
     """The topic of flagged records takes small ones alone from then on: a first start refuses such a one."""
     stage, (port,) = open_stage, free_ports(1)
-    day = "date_trunc('DAY', created_at) < timestamp'2000-01-01 00:00:00'"
-    rules = [{"name": "large", "when": "amount > 5000"}, {"name": "old", "when": day}]
+    rules = [{"name": "large", "when": "amount > 5000"}, {"name": "old", "when": "year(created_at) < 2000"}]
     (tmp_path / "rules.yml").write_text(yaml.safe_dump({"rules": rules}))
     own = {"mode": mode, "rules": str(tmp_path / "rules.yml"), "metrics_port": str(port), "restart_backoff_s": "0.2"}
     own |= {"real_time_duration": "5 seconds", "spark_conf": json.dumps({"spark.driver.memory": "512m"})}
