@@ -68,9 +68,8 @@ def find_start_position(
     finish(files)
     match_state(files, inputs, settings)
     prepare_checkpoint(files, settings)
-    writer = next_writer(files)
     if settings.source != "kafka":
-        return settings, StartPosition("", {}, files, writer=writer)
+        return settings, StartPosition("", {}, files, writer=next_writer(files))
     found = compare(files, settings)
     if monitor.has_started and found.kept is None:
         raise CheckpointError(f"checkpoint {files.location}: what the query wrote is not there: is its volume mounted?")
@@ -83,6 +82,7 @@ def find_start_position(
     if found.number is None:
         settings = preflight.begin_at(settings, at, found.topic.partitions)
     _note_rules(files, inputs, settings, found, at)
+    writer = next_writer(files)
     if not inputs.rules.features:
         return settings, StartPosition(found.topic.id, at, files, writer=writer)
     settings = fit_lag(settings, at, found.ends)
