@@ -48,7 +48,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Stack:
 @pytest.fixture
 def context(tmp_path: Path) -> Path:
     """What the broker's image is built from, as a copy."""
-    for path in (".dockerignore", "requirements.lock", "app/locked"):
+    for path in (".dockerignore", "requirements.lock", "app/locked", "app/jarcopy.py"):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         shutil.copy(HOME / path, tmp_path / path)
     for path in ("app/fraud_filter", "kafka", "monitoring/jmx"):
