@@ -25,7 +25,7 @@ from fraud_filter.config.outputs import output_topics
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.kafka.admin import require_append_time
 from fraud_filter.kafka.consumer import find_bounds, find_input_bounds, find_partitions, first_times_ms, open_consumer
-from fraud_filter.kafka.refusals import no_broker, unread_offsets
+from fraud_filter.kafka.refusals import NoBrokerError, no_broker, unread_offsets
 from fraud_filter.records import decision_id
 from fraud_filter.supervisor.signals import Stop
 from fraud_filter.text.logs import get_logger
@@ -78,6 +78,8 @@ class WrittenDecisions:
                 self._settings,
                 [getattr(self._settings, name) for name in ("input_topic", *output_topics(self._settings))],
             )
+        except NoBrokerError:
+            raise  # it says nothing of timestamps
         except UsageError as error:
             _log.warning("decisions_may_repeat", query=self._settings.query_name, reason=error)
             return
