@@ -23,7 +23,7 @@ from audits import audited
 from deployed import Deployed, run
 from fraud_filter import config
 from fraud_filter.compose import env_file, secrets
-from fraud_filter.compose.prometheus import Prometheus, find_prometheus
+from fraud_filter.compose.status import Prometheus, find_prometheus
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.home import HOME
 from fraud_filter.kafka.client import librdkafka_config

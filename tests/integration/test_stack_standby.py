@@ -6,8 +6,7 @@ import pytest
 
 from audits import audited
 from deployed import Deployed
-from fraud_filter.compose import env_file
-from fraud_filter.compose.moving import replicas
+from fraud_filter.compose import env_file, rollout
 from fraud_filter.compose.stack import FILTER, GRAFANA, STANDBY
 from fraud_filter.config import ModeName, load
 from fraud_filter.probe.probe import Probe
@@ -43,7 +42,7 @@ def pair(stack: Deployed) -> Deployed:
 
 
 def active(pair: Deployed) -> str:
-    return wait_until("a filter is active", lambda: replicas.active(pair.open()), _START_S) or ""
+    return wait_until("a filter is active", lambda: rollout.active(pair.open()), _START_S) or ""
 
 
 def await_standby(pair: Deployed) -> str:
@@ -52,8 +51,8 @@ def await_standby(pair: Deployed) -> str:
     def waits() -> str:
         stack = pair.open()
         ready = {state.service for state in stack.states() if state.ready}
-        (other,) = _BOTH - {replicas.active(stack)}
-        return other if ready >= _BOTH and replicas.total(stack, other, ("fraud_filter_healthy",)) == 0 else ""
+        (other,) = _BOTH - {rollout.active(stack)}
+        return other if ready >= _BOTH and rollout.total(stack, other, ("fraud_filter_healthy",)) == 0 else ""
 
     return wait_until("the other one waits", waits, _START_S)
 

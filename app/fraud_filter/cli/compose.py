@@ -51,17 +51,16 @@ def up(env: Path, timeout_s: float, workers: int | None, secure: bool | None, st
     The settings file is made at the first time, with generated secrets. Exit codes: 0 all healthy, 1 a build failed
     or a service did not become healthy (its last log lines are shown), 2 bad input or no Docker Engine.
     """
-    from fraud_filter.compose import conf, images, security
+    from fraud_filter.compose import conf, images, secrets
     from fraud_filter.compose.checks import INSIDE, check_all
-    from fraud_filter.compose.moving import replicas
-    from fraud_filter.compose.stack import Stack
+    from fraud_filter.compose.rollout import leave_one
+    from fraud_filter.compose.stack import Stack, start
     from fraud_filter.compose.status import addresses
-    from fraud_filter.compose.waiting import start
 
     stack = Stack.open(env.resolve(), make=True)
     if secure is not None:
-        security.switch(stack, secure=secure)
-    security.prepare(stack)
+        secrets.switch(stack, secure=secure)
+    secrets.prepare(stack)
     stack.set_standby(standby)
     if workers is not None:
         stack.change("SPARK_WORKERS", str(workers))
@@ -74,7 +73,7 @@ def up(env: Path, timeout_s: float, workers: int | None, secure: bool | None, st
     images.prepare(stack)
     click.echo(f"starting {stack.name} in {settings.mode} mode" + (", secured" if stack.secure else ""))
     took = start(stack, ["--remove-orphans"], services, timeout_s)
-    replicas.leave_one(stack)
+    leave_one(stack)
     click.echo(f"all healthy after {took:.0f} s")
     for name, address in addresses(stack):
         click.echo(f"  {name:<18} {address}")
@@ -105,7 +104,7 @@ def rollout(env: Path, timeout_s: float, mode: str | None, now: bool) -> None:
     """
     from fraud_filter.compose import conf, images
     from fraud_filter.compose.checks import check_all, check_rules_in_image
-    from fraud_filter.compose.moving.switching import roll_out, switch
+    from fraud_filter.compose.rollout import roll_out, switch
     from fraud_filter.compose.stack import Stack
 
     stack = Stack.open(env.resolve())
@@ -142,9 +141,8 @@ def down(env: Path, volumes: bool) -> None:
 @env_file_option
 def status(env: Path, as_json: bool) -> int:
     """Show services, mode, rates, latency of the last minute, lag and addresses; exit code 0 when all is healthy."""
-    from fraud_filter.compose.prometheus import find_prometheus
     from fraud_filter.compose.stack import Stack
-    from fraud_filter.compose.status import TIMEOUT_S, addresses, as_dict, read, screen
+    from fraud_filter.compose.status import TIMEOUT_S, addresses, as_dict, find_prometheus, read, screen
     from fraud_filter.text.console import PrintableConsole
 
     stack = Stack.open(env.resolve())

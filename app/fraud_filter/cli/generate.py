@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from fraud_filter.generator.source import Source
 
 _BURST_FACTOR = 10.0
-_RAMP_ARGUMENTS = ("ramp_to", "ramp_seconds")
-_BURST_ARGUMENTS = ("burst_rate", "burst_every", "burst_length")
 
 _FILE = click.Path(path_type=Path)
 
@@ -34,21 +32,14 @@ def _number(name: str, unit: str, meaning: str, default: float | None = None) ->
 
 @click.command()
 @_number("--rate", "N", "records per second", 100)
-@click.option(
-    "--profile", type=click.Choice(["steady", "ramp", "burst"]), default="steady", show_default=True,
-    help="shape of the rate",
-)  # fmt: skip
-@_number("--ramp-to", "N", "ramp: records per second at its end")
-@_number("--ramp-seconds", "S", "ramp: how long it takes  [--seconds]")
-@_number("--burst-rate", "N", "burst: records per second in it  [10 x --rate]")
-@_number("--burst-every", "S", "burst: from one to the next", 10)
+@_number("--burst-every", "S", "a burst so often, at the end of each S seconds  [none]")
 @_number("--burst-length", "S", "burst: how long each takes", 1)
+@_number("--burst-rate", "N", "burst: records per second in it  [10 x --rate]")
 @click.option("--count", type=int, metavar="N", help="stop after N records")
 @_number("--seconds", "S", "stop after S seconds")
 @_number("--flagged-share", "X", "share that matches a shipped rule", 0.05)
 @_number("--malformed-share", "X", "share that is no valid record", 0.001)
 @_number("--fraud-share", "X", "share of fraud, labelled in a header", 0)
-@_number("--clock-offset", "S", "seconds by which the sender's clock is wrong", 0)
 @click.option("--seed", type=int, metavar="N", help="same seed, same records  [random]")
 @click.option("--replay", type=_FILE, metavar="FILE", help="send this CSV, JSON lines or Parquet file")
 @click.option("--select", metavar="SQL|FILE", help="replay: DuckDB SELECT FROM file; or paysim, sparkov")
@@ -77,8 +68,8 @@ def command(
 
     with stop_event() as stop:
         make_source = _made if arguments["replay"] is None else _replayed
-        source = make_source(settings, seconds, arguments)
-        sender = Sender(settings, source, count=count, seconds=seconds, clock_offset_s=arguments["clock_offset"])
+        source = make_source(settings, arguments)
+        sender = Sender(settings, source, count=count, seconds=seconds)
         click.echo(f"writing to {settings.input_topic} at {settings.kafka_bootstrap_servers}", err=True)
         with _served(settings.metrics_host, metrics_port, sender):
             result = sender.run(stop)
@@ -104,59 +95,47 @@ def _served(host: str, port: int, sender: Sender) -> Iterator[None]:
         server.stop()
 
 
-def _made(settings: Settings, seconds: float | None, given: dict[str, Any]) -> Source:
+def _made(settings: Settings, given: dict[str, Any]) -> Source:
     from fraud_filter.generator.payments import Shares, made_source
     from fraud_filter.generator.records import MadeRecords
 
     _refuse(("select", "speed"), "goes with --replay only")
     shares = Shares(given["flagged_share"], given["malformed_share"], given["fraud_share"])
     seed = secrets.randbits(32) if given["seed"] is None else given["seed"]
-    source = made_source(settings, _pace(seconds, given), seed=seed, shares=shares)
+    source = made_source(settings, _pace(given), seed=seed, shares=shares)
     if isinstance(source, MadeRecords):
         of = f"is for payments: {settings.payment_schema} requires other fields, which are made up by type"
         _refuse(("flagged_share", "fraud_share"), of)
     return source
 
 
-def _replayed(settings: Settings, seconds: float | None, given: dict[str, Any]) -> Source:
+def _replayed(settings: Settings, given: dict[str, Any]) -> Source:
     from fraud_filter.generator.replay import Replay
     from fraud_filter.schema import load_schema
 
-    _refuse(
-        ("flagged_share", "malformed_share", "fraud_share", "clock_offset", "seed"),
-        "is for made-up payments, not for --replay",
-    )
-    own_pace = _is_given("rate") or _is_given("profile")
+    _refuse(("flagged_share", "malformed_share", "fraud_share", "seed"), "is for made-up payments, not for --replay")
+    own_pace = _is_given("rate") or _is_given("burst_every")
     if own_pace:
-        _refuse(("speed",), "is a multiple of the recorded pace: leave out --rate and --profile")
-    else:
-        _refuse(_RAMP_ARGUMENTS + _BURST_ARGUMENTS, "goes with --profile only")
+        _refuse(("speed",), "is a multiple of the recorded pace: leave out --rate and --burst-every")
+    pace = _pace(given)
     return Replay(
         given["replay"],
         load_schema(settings.payment_schema),
         select=given["select"],
-        pace=_pace(seconds, given) if own_pace else None,
+        pace=pace if own_pace else None,
         speed=given["speed"],
     )
 
 
-def _pace(seconds: float | None, given: dict[str, Any]) -> Pace:
-    from fraud_filter.generator.pace import Burst, Ramp, Steady
+def _pace(given: dict[str, Any]) -> Pace:
+    from fraud_filter.generator.pace import Burst, Steady
 
-    profile, rate = given["profile"], given["rate"]
-    if profile != "ramp":
-        _refuse(_RAMP_ARGUMENTS, "goes with --profile ramp only")
-    if profile != "burst":
-        _refuse(_BURST_ARGUMENTS, "goes with --profile burst only")
-    if profile == "ramp":
-        ramp_seconds = seconds if given["ramp_seconds"] is None else given["ramp_seconds"]
-        if given["ramp_to"] is None or ramp_seconds is None:
-            raise UsageError("--profile ramp needs --ramp-to, and --ramp-seconds or --seconds")
-        return Ramp(rate, given["ramp_to"], ramp_seconds)
-    if profile == "burst":
-        burst_rate = rate * _BURST_FACTOR if given["burst_rate"] is None else given["burst_rate"]
-        return Burst(rate, burst_rate, given["burst_every"], given["burst_length"])
-    return Steady(rate)
+    rate, every = given["rate"], given["burst_every"]
+    if every is None:
+        _refuse(("burst_rate", "burst_length"), "goes with --burst-every only")
+        return Steady(rate)
+    burst_rate = rate * _BURST_FACTOR if given["burst_rate"] is None else given["burst_rate"]
+    return Burst(rate, burst_rate, every, given["burst_length"])
 
 
 def _is_given(name: str) -> bool:

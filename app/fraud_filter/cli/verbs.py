@@ -37,7 +37,11 @@ FORMER = {
 
 #: An option that is gone -> what to do instead; those of settings are in `config.GONE`.
 FORMER_OPTIONS = {
+    "--clock-offset": "leave it out: latency is measured by the brokers' clock, and no sender's",
     "--interrupt": "`fraud-filter lab trial kill,handover,rules,switch` does that",
+    "--profile": "`--burst-every` makes bursts, without it the rate is steady",
+    "--ramp-seconds": "give `--rate`, and call `fraud-filter generate` again for another rate",
+    "--ramp-to": "give `--rate`, and call `fraud-filter generate` again for another rate",
     "--report": "`--json` prints the report as JSON: redirect it into a file",
 }
 

@@ -1,12 +1,9 @@
-"""What must hold before anything is built or started: the payments' schema, the rules, cores, limits, ports."""
+"""What must hold before anything is built or started: the payments' schema, the rules, brokers, cores."""
 
 from __future__ import annotations
 
-import errno
-import socket
-
 from fraud_filter.compose import conf
-from fraud_filter.compose.stack import FILTER, GRAFANA, LOCAL, Stack
+from fraud_filter.compose.stack import FILTER, Stack
 from fraud_filter.config import Settings, env_name, load
 from fraud_filter.errors import EXIT_USAGE, FraudFilterError, UsageError
 from fraud_filter.modes import MODES
@@ -17,7 +14,6 @@ from fraud_filter.schema import load_schema
 #: Settings that the stack's containers have values of their own for (docker-compose.yml).
 INSIDE = ("FRAUD_METRICS_HOST", "FRAUD_UI_PORT")
 
-_SUFFIX = "_PORT"
 #: Begins each line that a program says of its own.
 _SAID = "fraud-filter: "
 
@@ -32,8 +28,6 @@ def check_all(stack: Stack) -> Settings:
     conf.check(stack, settings)
     check_servers(stack, settings)
     check_cores(stack.values, settings.mode, count_state(stack, settings))
-    unused = {"KAFKA_PORT": stack.own_kafka, "GRAFANA_PORT": GRAFANA in stack.profiles}
-    check_ports(stack.values, unused={name for name, used in unused.items() if not used}, ours=stack.published())
     return settings
 
 
@@ -90,39 +84,11 @@ def check_cores(values: dict[str, str], mode: str, state: int = 0) -> None:
         )
 
 
-def check_ports(values: dict[str, str], *, unused: set[str], ours: set[int]) -> None:
-    """Checks that the ports are free: the engine finds out when the images are built and half of the stack runs.
-
-    Args:
-        unused: settings of ports that nothing is published at.
-        ours: the ports that the stack itself holds already.
-
-    Raises:
-        UsageError: one is taken; names setting and port.
-    """
-    for name in values:
-        if not name.endswith(_SUFFIX) or name in {*unused, *INSIDE}:
-            continue
-        port = _number(values, name)
-        if port not in ours and _taken(port):
-            raise UsageError(f"{name}={port}: another program holds this port: stop it, or give another one")
-
-
 def _number(values: dict[str, str], name: str) -> int:
     text = values.get(name, "")
     if not text.isdecimal() or int(text) < 1:
         raise UsageError(f"{name}={text} is not accepted: give a whole number from 1")
     return int(text)
-
-
-def _taken(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that were closed don't count
-        try:
-            probe.bind((LOCAL, port))
-        except OSError as error:
-            return error.errno == errno.EADDRINUSE
-    return False
 
 
 def check_rules_in_image(stack: Stack) -> None:

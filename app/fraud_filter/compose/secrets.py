@@ -1,8 +1,8 @@
-"""The secure stack's secrets: one file each in a directory that is its owner's alone. Knows no Compose project.
+"""The secure stack: turned on and off by its second Compose file, with a directory of secrets, one file each.
 
-The files themselves can be read by everybody who gets into the directory: Compose mounts them into containers as they
-are, and the programs there run as another user than the one who called it. A file that changes is replaced by another,
-so that a running container keeps the one that it was given.
+The directory is its owner's alone. The files can be read by everybody who gets into it: Compose mounts them into
+containers as they are, and the programs there run as another user than the one who called it. A file that changes is
+replaced by another, so that a running container keeps the one that it was given.
 """
 
 from __future__ import annotations
@@ -18,9 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import bcrypt
+import click
 import jwt
 import yaml
 
+from fraud_filter.compose import env_file
+from fraud_filter.compose.stack import Stack
+from fraud_filter.config import env_name
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.home import HOME
 from fraud_filter.metrics.filter_metrics import certificate_ends
@@ -45,10 +49,60 @@ _DAY_S = 86_400
 #: Whom the token of the Spark master's page is for.
 _HEALTHCHECK = "healthcheck"
 _BYTES = 24
+_DIRECTORY = "SECRETS_DIR"
+_VERSION = "SECRETS_VERSION"
 #: The least that the signature of a token may be made with (RFC 7518, 3.2).
 _KEY_BYTES = 32
 #: 2^10 rounds: Prometheus reckons one for each new connection, and the passwords are random.
 _BCRYPT_ROUNDS = 10
+
+
+def switch(stack: Stack, *, secure: bool) -> None:
+    """Writes into `.env` which of the two stacks it is, from now on.
+
+    Raises:
+        UsageError: the stack has no broker of its own.
+    """
+    if secure == stack.secure:
+        return
+    if secure and not stack.own_kafka:
+        raise UsageError(
+            f"--secure gives logins to the stack's own broker: take {env_file.EXISTING_KAFKA_FILE.name} out of "
+            f"COMPOSE_FILE in {stack.env}, or leave --secure away"
+        )
+    files = (env_file.COMPOSE_FILE, env_file.SECURE_FILE) if secure else (env_file.COMPOSE_FILE,)
+    stack.change("COMPOSE_FILE", ":".join(file.name for file in files))
+    if not secure:
+        for name in (_VERSION, *_access(Path())):
+            stack.remove(name)
+
+
+def prepare(stack: Stack) -> None:
+    """Makes secrets of a secure stack that are missing or end soon, and writes into `.env` where they are.
+
+    Does nothing for the other stack.
+
+    Raises:
+        UsageError: they can't be made.
+    """
+    if not stack.secure:
+        return
+    directory = Path(stack.values.get(_DIRECTORY) or stack.env.parent / ".secrets").absolute()
+    version = make(directory, click.echo)
+    for name, value in {_DIRECTORY: str(directory), _VERSION: version, **_access(directory)}.items():
+        if stack.values.get(name) != value:
+            stack.change(name, value)
+
+
+def _access(directory: Path) -> dict[str, str]:
+    """The program's own settings: it is an operator at the broker's port on this machine."""
+    return {
+        env_name("kafka_security_protocol"): "SASL_SSL",
+        env_name("kafka_sasl_mechanism"): "SCRAM-SHA-512",
+        env_name("kafka_sasl_username"): OPERATOR,
+        env_name("kafka_sasl_password_file"): str(directory / OPERATOR),
+        env_name("kafka_ssl_ca"): str(directory / CA),
+    }
 
 
 def make(directory: Path, say: Callable[[str], None] = lambda _: None) -> str:

@@ -1,4 +1,4 @@
-"""When each payment is due: steady, ramp and burst, by formulas over its number."""
+"""When each payment is due: steadily or in bursts, by formulas over its number."""
 
 from __future__ import annotations
 
@@ -40,32 +40,6 @@ class Steady:
     def due_s(self, first: int, count: int) -> Seconds:
         """See Pace."""
         return np.arange(first, first + count) / self.rate
-
-
-@dataclass(frozen=True)
-class Ramp:
-    """From `rate` to `ramp_to` payments/s, changing evenly over `ramp_seconds`; then `ramp_to` forever."""
-
-    rate: float
-    ramp_to: float
-    ramp_seconds: float
-
-    def __post_init__(self) -> None:
-        check_rate("--rate", self.rate)
-        check_rate("--ramp-to", self.ramp_to)
-        if not 0 < self.ramp_seconds < math.inf:
-            raise UsageError(f"--ramp-seconds {self.ramp_seconds:g} is not accepted: give seconds above 0")
-
-    def due_s(self, first: int, count: int) -> Seconds:
-        """See Pace: the time t at which number(t) = rate * t + slope * t**2 / 2 payments were due."""
-        number = np.arange(first, first + count, dtype=np.float64)
-        slope = (self.ramp_to - self.rate) / self.ramp_seconds
-        ramped = (self.rate + self.ramp_to) / 2 * self.ramp_seconds
-        within = np.minimum(number, ramped)
-        # The form without `/ slope`: right for a slope of 0 too.
-        root = np.sqrt(np.maximum(self.rate**2 + 2 * slope * within, 0))
-        due: Seconds = 2 * within / (self.rate + root) + np.maximum(number - ramped, 0) / self.ramp_to
-        return due
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import threading
 import time
 from bisect import bisect_right
@@ -150,7 +149,6 @@ class Sender:
         *,
         count: int | None = None,
         seconds: float | None = None,
-        clock_offset_s: float = 0.0,
     ) -> None:
         """Connects to the brokers.
 
@@ -159,22 +157,18 @@ class Sender:
             source: what to send; ends the run when it ends.
             count: maximum records to send.
             seconds: nothing that is due later than this after the start is sent.
-            clock_offset_s: added to the times that the records bear, as by a clock that is wrong.
 
         Raises:
-            UsageError: `count` or `seconds` is not above 0, `clock_offset_s` is no number, no broker answers within
-                `kafka_timeout_s` seconds, or the input topic does not exist.
+            UsageError: `count` or `seconds` is not above 0, no broker answers within `kafka_timeout_s` seconds, or
+                the input topic does not exist.
         """
         if count is not None and count < 1:
             raise UsageError(f"--count {count} is not accepted: give a number of records, at least 1")
         if seconds is not None and not seconds > 0:
             raise UsageError(f"--seconds {seconds:g} is not accepted: give seconds above 0")
-        if not math.isfinite(clock_offset_s):
-            raise UsageError(f"--clock-offset {clock_offset_s:g} is not accepted: give a number of seconds")
         self._source = source
         self._count = count
         self._seconds = seconds
-        self._clock_offset_us = round(clock_offset_s * 1e6)
         self._topic = settings.input_topic
         # No registry gives the id 0.
         self._prefix = bytes(PREFIX_BYTES) if settings.record_format == "json-registry" else b""
@@ -193,7 +187,7 @@ class Sender:
         stop = stop or threading.Event()
         began_s = time.perf_counter()
         start_s = began_s + _LEAD_S
-        start_us = time.time_ns() // 1000 + round(_LEAD_S * 1e6) + self._clock_offset_us
+        start_us = time.time_ns() // 1000 + round(_LEAD_S * 1e6)
         try:
             self._send_all(self._source.batches(start_us // 1000), start_s, start_us, stop)
         finally:

@@ -12,10 +12,8 @@ from docker.errors import DockerException
 from docker.models.containers import Container
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from fraud_filter.compose import images
-from fraud_filter.compose.moving import replicas
-from fraud_filter.compose.stack import FILTER, STANDBY, Stack
-from fraud_filter.compose.waiting import start, unready
+from fraud_filter.compose import images, rollout
+from fraud_filter.compose.stack import FILTER, STANDBY, Stack, start, unready
 from fraud_filter.config import ModeName, Settings, load
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.consumer import find_input_bounds, open_consumer
@@ -70,7 +68,7 @@ class ComposeStack:
             FraudFilterError: there is none.
         """
         if service == ACTIVE:
-            service = (replicas.active(self.stack) or service) if self.stack.has_standby else FILTER
+            service = (rollout.active(self.stack) or service) if self.stack.has_standby else FILTER
         elif service == ACTIVE_WORKER:
             if self.stack.has_standby:
                 return self._worker_of(self.container(ACTIVE))
@@ -116,7 +114,7 @@ class ComposeStack:
     def metric(self, name: str, label: str, service: str = FILTER) -> dict[str, float]:
         """A metric of a filter's, by one of its labels; empty while the filter does not answer."""
         try:
-            found = replicas.samples(self.stack, service)
+            found = rollout.samples(self.stack, service)
         except DockerException:  # it ends at this moment
             return {}
         return {sample.labels.get(label, ""): sample.value for sample in found if sample.name == name}

@@ -9,10 +9,10 @@ from typing import Any
 
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
+from fraud_filter.compose import rollout
 from fraud_filter.compose.checkpoint_copy import recorded_by
-from fraud_filter.compose.moving import replicas
-from fraud_filter.compose.moving.switching import switch
-from fraud_filter.compose.waiting import start
+from fraud_filter.compose.rollout import switch
+from fraud_filter.compose.stack import start
 from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.consumer import has_passed
@@ -85,7 +85,7 @@ class StackRun:
         stack = self.stage.stack
         self.stage.await_ready(_STEADY_S)
         if stack.has_standby:  # a container whose Java was killed is healthy for some time yet
-            wait_until(lambda: replicas.one_waits(stack), _STEADY_S, "no standby is ready")
+            wait_until(lambda: rollout.one_waits(stack), _STEADY_S, "no standby is ready")
         self.stage.await_decisions(self.stage.ends(), _STEADY_S)
 
     def disturb(self, trial: Trial, act: StackAct, limit_s: float | None = None) -> Outcome:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from fraud_filter.compose.moving.switching import roll_out, switch
+from fraud_filter.compose.rollout import roll_out, switch
 from fraud_filter.compose.stack import FILTER
 from lab.harness.compose_stack import BROKER, KEEPER, WORKER, ComposeStack
 from lab.trials.plan import Trial

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from docker.errors import DockerException
 
-from fraud_filter.compose.prometheus import find_prometheus
+from fraud_filter.compose.status import find_prometheus
 from fraud_filter.errors import FraudFilterError
 from lab.harness.compose_stack import ComposeStack
 

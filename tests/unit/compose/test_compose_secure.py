@@ -15,10 +15,9 @@ import yaml
 
 from composed import ComposeLoader
 from fraud_filter import config
-from fraud_filter.compose import env_file, secrets, security
-from fraud_filter.compose.prometheus import find_prometheus
+from fraud_filter.compose import env_file, secrets
 from fraud_filter.compose.stack import Stack
-from fraud_filter.compose.status import addresses
+from fraud_filter.compose.status import addresses, find_prometheus
 from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
 from fraud_filter.kafka.access import load_users
@@ -135,8 +134,8 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
 
 def test_on_writes_how_programs_here_get_in_and_off_takes_it_away(stack: Stack, tmp_path: Path) -> None:
     before = stack.env.read_text()
-    security.switch(stack, secure=True)
-    security.prepare(stack)
+    secrets.switch(stack, secure=True)
+    secrets.prepare(stack)
     assert stack.secure
     assert stack.env.stat().st_mode & 0o077 == 0
     settings = config.load(env_file=stack.env)
@@ -150,7 +149,7 @@ def test_on_writes_how_programs_here_get_in_and_off_takes_it_away(stack: Stack, 
         (tmp_path / ".secrets" / name).read_text().strip() in stack.env.read_text() for name in secrets.FILES
     )
 
-    security.switch(stack, secure=False)
+    secrets.switch(stack, secure=False)
     kept = f"SECRETS_DIR={tmp_path / '.secrets'}\n"  # a later one finds them again
     assert stack.env.read_text() == before + kept
     assert not stack.secure
@@ -158,16 +157,16 @@ def test_on_writes_how_programs_here_get_in_and_off_takes_it_away(stack: Stack, 
 
 
 def test_a_second_time_changes_nothing(stack: Stack) -> None:
-    security.switch(stack, secure=True)
-    security.prepare(stack)
+    secrets.switch(stack, secure=True)
+    secrets.prepare(stack)
     before = stack.env.read_text()
-    security.switch(stack, secure=True)
-    security.prepare(stack)
+    secrets.switch(stack, secure=True)
+    secrets.prepare(stack)
     assert stack.env.read_text() == before
 
 
 def test_the_other_stack_needs_no_secrets(stack: Stack, tmp_path: Path) -> None:
-    security.prepare(stack)
+    secrets.prepare(stack)
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [".env"]
 
 
@@ -179,8 +178,8 @@ def test_a_missing_compose_file_is_named(stack: Stack) -> None:
 
 def test_prometheus_is_asked_with_its_password_which_is_not_shown(stack: Stack) -> None:
     plain = find_prometheus(stack).address
-    security.switch(stack, secure=True)
-    security.prepare(stack)
+    secrets.switch(stack, secure=True)
+    secrets.prepare(stack)
     password = (Path(stack.value("SECRETS_DIR")) / secrets.PROMETHEUS_PASSWORD).read_text()
     secured = find_prometheus(stack)
     assert secured.address == plain.replace("http:", "https:")
@@ -191,15 +190,15 @@ def test_prometheus_is_asked_with_its_password_which_is_not_shown(stack: Stack) 
 
 def test_only_what_is_published_is_shown(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Stack, "states", lambda _: [])
-    security.switch(stack, secure=True)
-    security.prepare(stack)
+    secrets.switch(stack, secure=True)
+    secrets.prepare(stack)
     assert [name for name, _ in addresses(stack)] == ["Kafka", "Prometheus", "passwords"]
 
 
 @pytest.mark.usefixtures("compose")
 def test_compose_makes_one_of_both_files(stack: Stack) -> None:
-    security.switch(stack, secure=True)
-    security.prepare(stack)
+    secrets.switch(stack, secure=True)
+    secrets.prepare(stack)
     known = {*stack.values, "COMPOSE_FILE"}
     clean = {name: value for name, value in os.environ.items() if name not in known}
     command = stack.command("--profile", "grafana", "--profile", "standby", "config", "--format", "json")

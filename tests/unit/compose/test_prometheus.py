@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fraud_filter.compose.prometheus import Prometheus
+from fraud_filter.compose.status import Prometheus
 from fraud_filter.errors import FraudFilterError
 
 

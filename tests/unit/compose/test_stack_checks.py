@@ -1,24 +1,13 @@
-"""Cores and ports are checked before anything is started; the message has the setting and the numbers."""
+"""Cores are checked before anything is started; the message has the setting and the numbers."""
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Iterator
-
 import pytest
 
-from fraud_filter.compose.checks import check_cores, check_ports
+from fraud_filter.compose.checks import check_cores
 from fraud_filter.errors import UsageError
 
 SIZE = {"KAFKA_PARTITIONS": "6", "SPARK_WORKER_CORES": "4", "SPARK_WORKERS": "1"}
-
-
-@pytest.fixture
-def taken() -> Iterator[int]:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        yield int(listener.getsockname()[1])
 
 
 @pytest.mark.parametrize("mode", ["continuous", "real-time"])
@@ -44,23 +33,3 @@ def test_the_state_of_features_takes_cores_too() -> None:
 def test_a_size_that_is_no_number_is_named(text: str) -> None:
     with pytest.raises(UsageError, match=f"SPARK_WORKER_CORES={text} is not accepted"):
         check_cores({**SIZE, "SPARK_WORKER_CORES": text}, "continuous")
-
-
-def test_a_taken_port_is_told_with_its_setting(taken: int) -> None:
-    with pytest.raises(UsageError, match=f"KAFKA_PORT={taken}: another program holds this port"):
-        check_ports({"KAFKA_PORT": str(taken)}, unused=set(), ours=set())
-
-
-def test_a_port_that_the_stack_itself_holds_is_accepted(taken: int) -> None:
-    check_ports({"KAFKA_PORT": str(taken)}, unused=set(), ours={taken})
-
-
-def test_grafanas_port_counts_only_where_it_runs(taken: int) -> None:
-    check_ports({"GRAFANA_PORT": str(taken)}, unused={"GRAFANA_PORT"}, ours=set())
-    with pytest.raises(UsageError, match=f"GRAFANA_PORT={taken}"):
-        check_ports({"GRAFANA_PORT": str(taken)}, unused=set(), ours=set())
-
-
-def test_what_is_no_number_is_named() -> None:
-    with pytest.raises(UsageError, match="KAFKA_PORT=http"):
-        check_ports({"KAFKA_PORT": "http"}, unused=set(), ours=set())

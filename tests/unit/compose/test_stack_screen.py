@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fraud_filter.compose.prometheus import Prometheus
-from fraud_filter.compose.status import Readings, as_dict, figure_rows, read
+from fraud_filter.compose.status import Prometheus, Readings, as_dict, figure_rows, read
 
 
 class _Answers(http.server.BaseHTTPRequestHandler):

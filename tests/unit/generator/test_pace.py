@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fraud_filter.errors import UsageError
-from fraud_filter.generator.pace import Burst, Pace, Ramp, Steady
+from fraud_filter.generator.pace import Burst, Pace, Steady
 
 
 def _in_second(pace: Pace, second: int, payments: int) -> int:
@@ -20,26 +20,12 @@ def test_steady_is_evenly_spaced() -> None:
     assert Steady(4).due_s(0, 5).tolist() == [0, 0.25, 0.5, 0.75, 1]
 
 
-def test_ramp_rises_evenly_and_then_stays() -> None:
-    pace = Ramp(rate=100, ramp_to=300, ramp_seconds=4)
-    # In second s the mean rate is 100 + 50 * (s + 0.5), until it stays at 300.
-    assert [_in_second(pace, second, 2000) for second in range(6)] == pytest.approx(
-        [125, 175, 225, 275, 300, 300], abs=1
-    )
-
-
-def test_ramp_down_and_a_flat_ramp() -> None:
-    down = Ramp(rate=300, ramp_to=100, ramp_seconds=2)
-    assert [_in_second(down, second, 700) for second in range(4)] == pytest.approx([250, 150, 100, 100], abs=1)
-    assert np.allclose(Ramp(50, 50, 1).due_s(0, 200), Steady(50).due_s(0, 200))
-
-
 def test_burst_comes_at_the_end_of_each_period() -> None:
     pace = Burst(rate=10, burst_rate=200, burst_every=3, burst_length=1)
     assert [_in_second(pace, second, 700) for second in range(6)] == [10, 10, 200, 10, 10, 200]
 
 
-@pytest.mark.parametrize("pace", [Steady(70), Ramp(10, 500, 3), Ramp(500, 10, 3), Burst(20, 900, 2, 0.5)])
+@pytest.mark.parametrize("pace", [Steady(70), Burst(20, 900, 2, 0.5)])
 def test_due_times_rise_and_do_not_depend_on_how_they_are_asked_for(pace: Pace) -> None:
     whole = pace.due_s(0, 3000)
     assert whole[0] == 0
@@ -54,9 +40,6 @@ def test_due_times_rise_and_do_not_depend_on_how_they_are_asked_for(pace: Pace) 
         (lambda: Steady(0), "--rate 0"),
         (lambda: Steady(float("nan")), "--rate nan"),
         (lambda: Steady(2_000_000), "--rate 2e+06"),
-        (lambda: Ramp(10, -1, 5), "--ramp-to -1"),
-        (lambda: Ramp(10, 20, 0), "--ramp-seconds 0"),
-        (lambda: Ramp(10, 20, float("inf")), "--ramp-seconds inf"),
         (lambda: Burst(10, 0, 5, 1), "--burst-rate 0"),
         (lambda: Burst(10, 20, 5, 5), "--burst-length 5 with --burst-every 5"),
         (lambda: Burst(10, 20, 5, 0), "--burst-length 0 with --burst-every 5"),
