@@ -3,8 +3,7 @@
 from fraud_filter.config.kinds import ModeName, SinkName, SourceKind, duration_s
 from fraud_filter.config.naming import env_name, named, option_name, refused
 from fraud_filter.config.outputs import OUTPUT_SETTINGS, output_topics
-from fraud_filter.config.reading import check_env_file, default_env_file, load
-from fraud_filter.config.setting_names import GONE
+from fraud_filter.config.reading import GONE, check_env_file, default_env_file, load
 from fraud_filter.config.settings import ENV_PREFIX, Settings, setting_groups
 
 __all__ = [

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator
 from pydantic_settings import NoDecode
 
-from fraud_filter.config.allowed_options import refuse_kafka, refuse_spark
+from fraud_filter.config.client_options import refuse_kafka, refuse_spark
 from fraud_filter.home import HOME
 
 ModeName = Literal["micro-batch", "async-progress", "continuous", "real-time"]

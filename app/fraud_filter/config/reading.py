@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from dotenv.parser import parse_stream
 from pydantic import ValidationError
 
-from fraud_filter.config import setting_names
 from fraud_filter.config.naming import env_name, named, refused
 from fraud_filter.config.outputs import output_topics
 from fraud_filter.config.settings import ENV_PREFIX, Settings
 from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
+from fraud_filter.text.nearest import did_you_mean
 
 _ENV_FILE = "FRAUD_ENV_FILE"
 _DEFAULT = ".env"
+#: Names that others give: Compose files to a container's limits, Kubernetes to the addresses of a service (its
+#: documentation, "Service", Discovering services); both begin with the service's name. And what tests are told.
+_OTHERS = re.compile(r"FRAUD_(FILTER|TEST)_.*|.*_SERVICE_(HOST|PORT)(_.*)?|.*_PORT_\d+_(TCP|UDP|SCTP)(_.*)?")
+#: Settings of former versions, and what to do instead.
+GONE = {
+    "rate_rows_per_second": 'give rowsPerSecond in source_options: {"rowsPerSecond": "100"}',
+    "rate_partitions": 'give numPartitions in source_options: {"numPartitions": "2"}',
+    "socket_server": 'give host and port in source_options: {"host": "127.0.0.1", "port": "9999"}',
+    "source_format": "give the format's name as source",
+    "restart_backoff_max_s": "the longest wait is 30 seconds, or restart_backoff_s where that is longer",
+    "restart_reset_s": "a run of 120 seconds counts as progress",
+    "monitoring": "metrics and the watchdog are always on",
+    "generator_port": "give the port to `fraud-filter generate --metrics-port`",
+}
 
 
 def default_env_file() -> Path:
@@ -52,7 +69,7 @@ def load(overrides: dict[str, Any] | None = None, env_file: Path | None = None) 
 
     Raises:
         UsageError: a value is not accepted; the message names each setting, its value and what to give instead. Or a
-            name is that of no setting (`setting_names`), or others could have written the file.
+            name is that of no setting, or others could have written the file.
     """
     file = env_file or default_env_file()
     check_env_file(file)
@@ -77,12 +94,56 @@ def _check_topics(settings: Settings) -> None:
 
 
 def _check_names(file: Path) -> None:
-    prefixed = {
-        (ENV_PREFIX + name).upper() for name in Settings.model_fields
-    }  # those without prefix are read with it, too
-    known = {_ENV_FILE, *map(env_name, Settings.model_fields), *prefixed}
-    setting_names.check(os.environ, "the environment", known, ENV_PREFIX)
-    setting_names.check(setting_names.read(file), str(file), known, ENV_PREFIX)
+    check_names(os.environ, "the environment")
+    check_names(_names_in(file), str(file))
+
+
+def check_names(names: Iterable[str], place: str) -> None:
+    """Refuses names that begin as those of settings do, in whatever case, and are none: slips of the pen.
+
+    Args:
+        place: where the names stand, such as "the environment".
+
+    Raises:
+        UsageError: names each of them and the setting that is most like it, a line each.
+    """
+    settings = Settings.model_fields
+    # Those without prefix are read with it, too.
+    known = {_ENV_FILE, *map(env_name, settings), *((ENV_PREFIX + name).upper() for name in settings)}
+    given = {name.upper(): name for name in names}
+    unknown = [
+        name
+        for upper, name in given.items()
+        if upper.startswith(ENV_PREFIX) and upper not in known and not _OTHERS.fullmatch(upper)
+    ]
+    if unknown:
+        raise UsageError("\n".join(_refuse_name(name, place, known) for name in unknown))
+
+
+def _refuse_name(name: str, place: str, known: set[str]) -> str:
+    if remedy := GONE.get(name.lower().removeprefix(ENV_PREFIX.lower())):
+        return f"{name} in {place} is no setting any more: {remedy}"
+    meant = did_you_mean(name.upper(), known, ENV_PREFIX)
+    return f"{name} in {place} is no setting{meant}; change it or take it away (`fraud-filter run --help` lists them)"
+
+
+def _names_in(file: Path) -> list[str]:
+    """The names in a file of settings; none where there is no such file.
+
+    Raises:
+        OSError, UnicodeDecodeError: it can't be read.
+        UsageError: a line is no `NAME=value`; it is not repeated, as it may be a secret.
+    """
+    if not file.is_file():
+        return []
+    with file.open(encoding="utf-8") as lines:
+        bindings = list(parse_stream(lines))
+    for binding in bindings:
+        if binding.error or (binding.key is not None and binding.value is None):
+            text = binding.original.string
+            number = binding.original.line + len(text) - len(text.lstrip("\n"))
+            raise UsageError(f"{file}, line {number} is no NAME=value: mend it or take it away")
+    return [binding.key for binding in bindings if binding.key]
 
 
 def _explain(detail: Any) -> str:

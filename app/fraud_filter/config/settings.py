@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from fraud_filter.config.client_options import is_secret, masked, own_expression
 from fraud_filter.config.kinds import (
     AbsoluteFile,
     Duration,
@@ -30,7 +31,6 @@ from fraud_filter.config.kinds import (
     SparkConf,
     Topic,
 )
-from fraud_filter.config.secret_names import is_secret, masked, own_expression
 from fraud_filter.home import HOME
 
 ENV_PREFIX = "FRAUD_"
