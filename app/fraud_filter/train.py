@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
-from fraud_filter.generator.pace import Steady
 from fraud_filter.generator.payments import MadePayments, Shares
+from fraud_filter.generator.source import Steady
 from fraud_filter.kafka.client import spark_kafka_options
 from fraud_filter.model.scoring import register_functions
 from fraud_filter.query.decide import read_payments

@@ -18,10 +18,10 @@ import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from fraud_filter.config import Settings, load
-from fraud_filter.generator.pace import Pace, Steady
 from fraud_filter.generator.payments import MadePayments, Shares
 from fraud_filter.generator.replay import Replay
 from fraud_filter.generator.sender import HEADER_GENERATED_AT, Sender
+from fraud_filter.generator.source import Pace, Steady
 from fraud_filter.home import HOME
 from fraud_filter.schema import load_schema
 from lab.harness.broker import Broker

@@ -14,9 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
 from fraud_filter.config import Settings, load
-from fraud_filter.generator.pace import Steady
 from fraud_filter.generator.payments import MadePayments, Shares
 from fraud_filter.generator.sender import Sender
+from fraud_filter.generator.source import Steady
 from fraud_filter.kafka.consumer import find_bounds, find_partitions, open_consumer, read_records
 from fraud_filter.query.decide import read_payments
 from fraud_filter.train import history_with_features

@@ -15,8 +15,8 @@ from kafka.admin import NewPartitions
 
 from fraud_filter import schema as layout
 from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.kafka import consumer as consumer_module
 from fraud_filter.metrics.server import Registry
-from fraud_filter.probe import probe as probe_module
 from fraud_filter.probe.probe import Probe
 from fraud_filter.probe.tally import ProbeSnapshot
 from lab.harness.broker import Broker
@@ -190,7 +190,7 @@ def test_laps_are_apart_from_the_window(outputs: Outputs) -> None:
 
 
 def test_a_partition_added_later_is_read(outputs: Outputs, admin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe_module, "_REFRESH_S", 0.5)
+    monkeypatch.setattr(consumer_module, "_REFRESH_S", 0.5)
     with Probe(outputs.stage.settings()) as probe:
         payments = outputs.pay(*large(2))
         outputs.flag(payments[:1])
@@ -219,7 +219,7 @@ def test_a_topic_that_producers_stamp_is_refused(
 def test_a_topic_that_is_deleted_is_told_when_figures_are_asked_for(
     outputs: Outputs, admin: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probe_module, "_REFRESH_S", 0.5)
+    monkeypatch.setattr(consumer_module, "_REFRESH_S", 0.5)
     with Probe(outputs.stage.settings()) as probe:
         admin.delete_topics([outputs.stage.rejected])
 

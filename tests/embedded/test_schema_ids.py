@@ -7,9 +7,9 @@ from typing import Any
 from pyroaring import BitMap64
 
 from fraud_filter.audit.run import audit
-from fraud_filter.generator.pace import Steady
 from fraud_filter.generator.payments import MadePayments, Shares
 from fraud_filter.generator.sender import Sender
+from fraud_filter.generator.source import Steady
 from fraud_filter.query.preflight import check_inputs
 from fraud_filter.supervisor.query_run import prepare, start_query
 from running import Stage, payment, until

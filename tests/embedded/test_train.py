@@ -16,9 +16,9 @@ from kafka.structs import TopicPartition
 from exhaustive import exhaustive
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
-from fraud_filter.generator.pace import Steady
 from fraud_filter.generator.payments import MadePayments, Shares
 from fraud_filter.generator.sender import Sender
+from fraud_filter.generator.source import Steady
 from fraud_filter.model.saved import read_model
 from fraud_filter.train import from_file
 from models import SCHEMA, SHIPPED, read, settings_with, with_model

@@ -17,9 +17,8 @@ from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 from fraud_filter.stop_signals import stop_event
 
 if TYPE_CHECKING:
-    from fraud_filter.generator.pace import Pace
     from fraud_filter.generator.sender import Sender
-    from fraud_filter.generator.source import Source
+    from fraud_filter.generator.source import Pace, Source
 
 _BURST_FACTOR = 10.0
 
@@ -128,7 +127,7 @@ def _replayed(settings: Settings, given: dict[str, Any]) -> Source:
 
 
 def _pace(given: dict[str, Any]) -> Pace:
-    from fraud_filter.generator.pace import Burst, Steady
+    from fraud_filter.generator.source import Burst, Steady
 
     rate, every = given["rate"], given["burst_every"]
     if every is None:

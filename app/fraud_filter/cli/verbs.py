@@ -1,4 +1,7 @@
-"""Groups of verbs that are imported when they are called, and what verbs were called before."""
+"""Groups of verbs that are imported when they are called; what verbs were called before, and which extra one lacks.
+
+The base installation has what running the filter needs; extras of the package hold the rest.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from typing import Any
 
 import click
 
-from fraud_filter.cli import extras
 from fraud_filter.errors import UsageError
 from fraud_filter.text.nearest import did_you_mean
 
@@ -44,6 +46,15 @@ FORMER_OPTIONS = {
     "--ramp-to": "give `--rate`, and call `fraud-filter generate` again for another rate",
     "--report": "`--json` prints the report as JSON: redirect it into a file",
 }
+#: extra -> the modules that its packages bring, by the names that they are imported by.
+EXTRAS = {
+    "generate": ("duckdb", "faker"),
+    "audit": ("duckdb", "pyarrow"),
+    "stack": ("bcrypt", "docker", "jwt"),
+    "lab": ("jinja2", "matplotlib"),
+}
+#: The extra that holds all others, for the verbs that prove the filter.
+_ALL = "lab"
 
 
 class Group(click.Group):
@@ -95,10 +106,10 @@ class LazyGroup(Group):
         except ModuleNotFoundError as error:
             verb = ctx.invoked_subcommand or ""
             in_lab = self._modules().get(verb, "").startswith("lab.")
-            lacking = extras.lacking(_full_name(ctx, verb), error, proves=in_lab)
-            if lacking is None:
+            lack = lacking(_full_name(ctx, verb), error, proves=in_lab)
+            if lack is None:
                 raise
-            raise lacking from None
+            raise lack from None
         except click.NoSuchOption as error:
             from fraud_filter.config import GONE
 
@@ -122,3 +133,21 @@ def _full_name(ctx: click.Context, verb: str) -> str:
         groups.insert(0, ctx.info_name or "")
         ctx = ctx.parent
     return " ".join([*groups, verb])
+
+
+def lacking(verb: str, error: ModuleNotFoundError, *, proves: bool) -> UsageError | None:
+    """What to say where `verb` could not import a module; None: no extra has it, and the installation is broken.
+
+    Args:
+        verb: the verb that was called, after its groups.
+        error: what Python said.
+        proves: whether the verb is one of the lab's.
+    """
+    module = (error.name or "").partition(".")[0]
+    holding = [extra for extra, modules in EXTRAS.items() if module in modules]
+    if not holding:
+        return None
+    extra = _ALL if proves else verb if verb in holding else holding[0]
+    return UsageError(
+        f"`fraud-filter {verb}` needs the package {module}, which is not installed: pip install 'fraud-filter[{extra}]'"
+    )

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
-from fraud_filter.generator.pace import Pace
 from fraud_filter.generator.population import BlockLists, Draw, build_population, draw_ordinary, make_fraud
 from fraud_filter.generator.records import ByType, MadeRecords, Malformer
 from fraud_filter.generator.schemes import CARDS, Schemes
-from fraud_filter.generator.source import Batch, Source, encoded
+from fraud_filter.generator.source import Batch, Pace, Source, encoded
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.schema import PaymentSchema, load_schema
 

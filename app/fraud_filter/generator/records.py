@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from fraud_filter.errors import UsageError
-from fraud_filter.generator.pace import Pace
-from fraud_filter.generator.source import Batch, encoded
+from fraud_filter.generator.source import Batch, Pace, encoded
 from fraud_filter.schema import Field, PaymentSchema
 
 Choice = TypeVar("Choice")

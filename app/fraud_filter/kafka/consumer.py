@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from threading import Event
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -14,15 +15,21 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.client import librdkafka_config
-from fraud_filter.kafka.refusals import no_broker, no_topic, unread_offsets
+from fraud_filter.kafka.refusals import NoBrokerError, no_broker, no_topic, unread_offsets
+from fraud_filter.text.logs import get_logger
 
-#: Records in one batch of `read_records`.
-BATCH_RECORDS = 10_000
+#: Records in one batch of `read_records`, and of `follow_records`.
+BATCH_RECORDS, _NEW_RECORDS = 10_000, 1_000
+#: How long a look for new records waits, in seconds, and so how soon a stop is noticed.
+_NEW_S = 0.1
+#: How often partitions that were added to followed topics are looked for, in seconds.
+_REFRESH_S = 30.0
 
 #: librdkafka fetches ahead; without a limit that is 64 MB for each of the reader's partitions.
 _FETCH_AHEAD_KB = 16_384
 #: A fetch for one record of a partition: what is larger is given whole all the same.
 _FIRST_BYTES = 65_536
+_log = get_logger(__name__)
 
 
 @contextmanager
@@ -172,6 +179,45 @@ def read_records(
                 left -= done
             if batch:
                 yield batch
+
+
+def follow_records(
+    consumer: Consumer, settings: Settings, names: Sequence[str], start: Mapping[str, Mapping[int, int]], stop: Event
+) -> Iterator[list[Any]]:
+    """Batches of records as they come, until `stop` is set; added partitions are read from their beginning.
+
+    Args:
+        consumer: one with auto_offset_reset=earliest: what is removed while it is read, by retention, is passed over.
+        names: settings that name the topics, such as "flagged_topic".
+        start: the first offset by partition, by topic.
+
+    Raises:
+        FraudFilterError: a topic can't be read any longer, or is gone.
+    """
+    held = {(topic, number) for topic, offsets in start.items() for number in offsets}
+    consumer.assign([TopicPartition(topic, number, start[topic][number]) for topic, number in sorted(held)])
+    refresh_at = time.monotonic() + _REFRESH_S
+    while not stop.is_set():
+        batch = []
+        for message in consumer.consume(_NEW_RECORDS, timeout=_NEW_S):
+            error = message.error()
+            if error is None:
+                batch.append(message)
+            elif not error.retriable() and error.code() != KafkaError._ALL_BROKERS_DOWN:
+                raise FraudFilterError(f"topic {message.topic()!r} can't be read: {error.str()}")
+        if batch:
+            yield batch
+        if time.monotonic() >= refresh_at:
+            refresh_at = time.monotonic() + _REFRESH_S
+            try:
+                topics = find_partitions(consumer, settings, names)
+            except NoBrokerError as error:  # librdkafka goes on trying, and so do we
+                _log.warning("topics_without_broker", reason=error)
+                continue
+            added = {(topic, number) for topic, numbers in topics.items() for number in numbers} - held
+            if added:
+                consumer.incremental_assign([TopicPartition(topic, number, 0) for topic, number in sorted(added)])
+                held |= added
 
 
 def first_time_ms(settings: Settings, partition: int, start: int, end: int) -> int | None:

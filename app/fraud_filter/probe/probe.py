@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaException
 
 from fraud_filter.config import Settings, output_topics
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.admin import require_append_time, wrong_timestamps
-from fraud_filter.kafka.consumer import find_bounds, find_partitions, has_passed, open_consumer
-from fraud_filter.kafka.refusals import NoBrokerError, describe_error
+from fraud_filter.kafka.consumer import find_bounds, find_partitions, follow_records, has_passed, open_consumer
+from fraud_filter.kafka.refusals import describe_error
 from fraud_filter.metrics.catalogue import (
     APPROVED,
     DUPLICATE,
@@ -113,13 +113,8 @@ def _line(event: str, settings: Settings, figures: ProbeSnapshot, interval_s: fl
     return " ".join(f"{name}={value}" for name, value in parts.items())
 
 
-#: A fetch is answered as soon as there is a record; this is how long an idle one waits, and how often we look up.
+#: A fetch is answered as soon as there is a record; this is how long an idle one waits.
 _POLL_MS = 100
-
-_BATCH_RECORDS = 1000
-
-#: How often partitions that were added to the topics, and topics that are gone, are looked for.
-_REFRESH_S = 30.0
 
 _log = get_logger(__name__)
 
@@ -247,14 +242,11 @@ class Probe:
     def _run(self) -> None:
         try:
             with open_consumer(self._settings, fetch_wait_max_ms=_POLL_MS, auto_offset_reset="earliest") as consumer:
-                consumer.assign(
-                    [
-                        TopicPartition(topic, partition, offset)
-                        for topic, positions in self._positions.items()
-                        for partition, offset in positions.items()
-                    ]
-                )
-                self._read(consumer)
+                names = output_topics(self._settings)
+                for batch in follow_records(consumer, self._settings, names, self._positions, self._stopping):
+                    with self._lock:
+                        for message in batch:
+                            self._take(message)
         except FraudFilterError as error:
             self._error = error
         except KafkaException as error:
@@ -263,24 +255,7 @@ class Probe:
             self._error = FraudFilterError(f"the probe failed: {error!r}")
             _log.exception("probe_failed", query=self._settings.query_name)
 
-    def _read(self, consumer: Consumer) -> None:
-        refresh_at = time.monotonic() + _REFRESH_S
-        while not self._stopping.is_set():
-            messages = consumer.consume(_BATCH_RECORDS, timeout=_POLL_MS / 1000)
-            if messages:
-                with self._lock:
-                    for message in messages:
-                        self._take(message)
-            if time.monotonic() >= refresh_at:
-                self._add_partitions(consumer)
-                refresh_at = time.monotonic() + _REFRESH_S
-
     def _take(self, message: Any) -> None:
-        error = message.error()
-        if error is not None:
-            if not error.retriable() and error.code() != KafkaError._ALL_BROKERS_DOWN:
-                raise FraudFilterError(f"the probe can't read topic {message.topic()!r}: {error.str()}")
-            return
         kind, appended_ms = message.timestamp()
         if kind != TIMESTAMP_LOG_APPEND_TIME:
             raise wrong_timestamps(message.topic(), "records that their producers stamped")
@@ -335,18 +310,6 @@ class Probe:
                 tally.negative += 1
             elif not is_repeated:
                 tally.record(latency_ms)
-
-    def _add_partitions(self, consumer: Consumer) -> None:
-        """Partitions added since the start are read from their beginning."""
-        try:
-            topics = find_partitions(consumer, self._settings, output_topics(self._settings))
-        except NoBrokerError as error:  # librdkafka goes on trying, and so do we
-            _log.warning("probe_without_broker", reason=error)
-            return
-        for topic, partitions in topics.items():
-            for partition in set(partitions) - set(self._positions[topic]):
-                self._positions[topic][partition] = 0
-                consumer.incremental_assign([TopicPartition(topic, partition, 0)])
 
 
 def read_flagged(value: bytes | None) -> tuple[list[str], float | None]:

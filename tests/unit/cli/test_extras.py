@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fraud_filter.cli.extras import EXTRAS
+from fraud_filter.cli.verbs import EXTRAS
 from fraud_filter.home import HOME
 
 #: extra -> the rooms that need it; "" is the base installation.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fraud_filter.cli.health import ask
+from fraud_filter.cli.watch import ask
 from fraud_filter.config import load
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fraud_filter.errors import UsageError
-from fraud_filter.generator.pace import Burst, Pace, Steady
+from fraud_filter.generator.source import Burst, Pace, Steady
 
 
 def _in_second(pace: Pace, second: int, payments: int) -> int:

@@ -20,10 +20,9 @@ import sqlglot
 
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
-from fraud_filter.generator.pace import Steady
 from fraud_filter.generator.payments import FIELDS, MadePayments, Shares
 from fraud_filter.generator.records import Malformer
-from fraud_filter.generator.source import Batch
+from fraud_filter.generator.source import Batch, Steady
 from fraud_filter.home import HOME
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.schema import PaymentSchema, load_schema

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from fraud_filter.config import load
-from fraud_filter.generator.pace import Steady
 from fraud_filter.generator.payments import MadePayments, Shares, made_source
 from fraud_filter.generator.records import MadeRecords
+from fraud_filter.generator.source import Steady
 from fraud_filter.schema import load_schema
 
 NOON_MS = round(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp() * 1000)

@@ -15,8 +15,8 @@ import pyarrow.parquet
 import pytest
 
 from fraud_filter.errors import UsageError
-from fraud_filter.generator.pace import Steady
 from fraud_filter.generator.replay import Replay, shipped
+from fraud_filter.generator.source import Steady
 from fraud_filter.schema import load_schema
 from replay_files import DATA, SCHEMA, sent, write_csv
 

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 from fraud_filter.errors import UsageError
-from fraud_filter.generator.pace import Steady
 from fraud_filter.generator.replay import Replay
+from fraud_filter.generator.source import Steady
 from fraud_filter.schema import load_schema
 
 _SCHEMA = (

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fraud_filter.errors import UsageError
-from fraud_filter.generator.pace import Steady
 from fraud_filter.generator.replay import Replay
+from fraud_filter.generator.source import Steady
 from fraud_filter.schema import load_schema
 from replay_files import DATA, SCHEMA, sent, write_csv
 

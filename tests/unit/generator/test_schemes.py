@@ -12,9 +12,8 @@ import pytest
 
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
-from fraud_filter.generator.pace import Steady
 from fraud_filter.generator.payments import MadePayments, Shares
-from fraud_filter.generator.source import Batch
+from fraud_filter.generator.source import Batch, Steady
 from fraud_filter.schema import LEGITIMATE
 
 START_MS = 1_772_366_400_000

@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from fraud_filter.checkpoint.progress import Progress
-from fraud_filter.cli.health import ask
+from fraud_filter.cli.watch import ask
 from fraud_filter.config import load
 from fraud_filter.kafka.admin import Bounds
 from fraud_filter.metrics.filter_metrics import FilterMetrics

@@ -11,8 +11,8 @@ import pytest
 from decider import Decider
 from fraud_filter import config
 from fraud_filter.errors import UsageError
-from fraud_filter.generator.pace import Steady
 from fraud_filter.generator.payments import MadePayments, Shares
+from fraud_filter.generator.source import Steady
 from fraud_filter.rules.ruleset import RuleSet, load_rules
 from fraud_filter.schema import PaymentSchema, load_schema
 from lab.bench.flink.sql import statement
