@@ -9,17 +9,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlglot import exp
 
 from fraud_filter.errors import UsageError
 from fraud_filter.generator.source import Batch, Pace, encoded
 from fraud_filter.schema import Field, PaymentSchema
+from fraud_filter.text.ddl import Kind
 
 Choice = TypeVar("Choice")
 
 Spoiler = Callable[[bytes, np.random.Generator], bytes | None]
 
-#: A value that can't be converted, by the first word of the field's type. Every text is a valid STRING.
+#: A value that can't be converted, by the field's type. Every text is a valid STRING.
 _WRONG = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN"), "a lot"),
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"), "yesterday"),
@@ -33,9 +33,9 @@ class Malformer:
         """`made` are the fields that the payments to spoil carry."""
         self._required = [name for name in schema.required if name in made]
         self._typed = [
-            (field.name, _WRONG[field.type.split("(")[0]])
+            (field.name, _WRONG[field.kind.name])
             for field in schema.fields
-            if field.name in made and field.type.split("(")[0] in _WRONG
+            if field.name in made and field.kind.name in _WRONG
         ]
         self.kinds: dict[str, Spoiler] = {
             "truncated-json": _truncated,
@@ -117,8 +117,7 @@ class ByType:
 
     def __init__(self, fields: Sequence[Field]) -> None:
         self._required = {field.name: field.required for field in fields}
-        kinds = {field.name: exp.DataType.build(field.type, dialect="spark") for field in fields}
-        self._draws = {name: _draw(name, kind) for name, kind in kinds.items()}
+        self._draws = {field.name: _draw(field.name, field.kind) for field in fields}
 
     def records(self, rng: np.random.Generator, times_ms: NDArray[np.int64]) -> list[dict[str, Any]]:
         """A record for each time. What may be null is so in one of ten; a time is the record's, in UTC."""
@@ -132,36 +131,34 @@ class ByType:
         return [dict(zip(self._draws, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _draw(name: str, kind: Any) -> _Draw:
-    if kind.is_type("array"):
-        return _array(_draw(name, kind.expressions[0]))
-    if kind.is_type("map"):
-        return _map(_draw(name, kind.expressions[0]), _draw(name, kind.expressions[1]))
-    if kind.is_type("struct"):
-        return _struct({part.name: _draw(part.name, part.args["kind"]) for part in kind.expressions})
+def _draw(name: str, kind: Kind) -> _Draw:
+    parts = {part: _draw(part, of) for part, of in kind.parts}
+    if kind.name == "STRUCT":
+        return _struct(parts)
+    if kind.name == "ARRAY":
+        return _array(parts[""])
+    if kind.name == "MAP":
+        return _map(_draw("", Kind("STRING")), parts[""])
     return _scalar(name, kind)
 
 
-def _scalar(name: str, kind: Any) -> _Draw:
-    word = kind.this.name
+def _scalar(name: str, kind: Kind) -> _Draw:
+    word = kind.name
     if word in _WHOLE:
         return lambda rng, times: rng.integers(_WHOLE[word], size=len(times)).tolist()
     if word in ("FLOAT", "DOUBLE"):
         return lambda rng, times: (rng.integers(_VALUES * 100, size=len(times)) / 100).tolist()
     if word == "DECIMAL":
-        digits, scale = [*(int(part.name) for part in kind.expressions), 0][:2] if kind.expressions else (10, 0)
-        places = min(scale, 2)
-        most = min(10 ** (digits - scale), _VALUES) * 10**places
+        places = min(kind.scale, 2)
+        most = min(10 ** (kind.precision - kind.scale), _VALUES) * 10**places
         return lambda rng, times: (rng.integers(most, size=len(times)) / 10**places).tolist()
     if word == "BOOLEAN":
         return lambda rng, times: (rng.random(len(times)) < 0.5).tolist()
-    if word == "TEXT":
+    if word == "STRING":
         return lambda rng, times: [f"{name}-{number}" for number in rng.integers(_VALUES, size=len(times)).tolist()]
-    if word in ("TIMESTAMPTZ", "TIMESTAMPLTZ"):
+    if word == "TIMESTAMP":
         return lambda _rng, times: [f"{text}Z" for text in _texts(times, "ms")]
-    if word in ("TIMESTAMP", "TIMESTAMPNTZ"):
-        return lambda _rng, times: _texts(times, "ms")
-    return lambda _rng, times: _texts(times, "D")
+    return lambda _rng, times: _texts(times, "D" if word == "DATE" else "ms")
 
 
 def _texts(times: NDArray[np.int64], unit: Any) -> list[str]:
@@ -180,8 +177,7 @@ def _array(draw: _Draw) -> _Draw:
 
 def _map(keys: _Draw, values: _Draw) -> _Draw:
     pairs = _array(_struct({"key": keys, "value": values}))
-    # JSON has texts as keys, whatever their type.
-    return lambda rng, times: [{str(pair["key"]): pair["value"] for pair in row} for row in pairs(rng, times)]
+    return lambda rng, times: [{pair["key"]: pair["value"] for pair in row} for row in pairs(rng, times)]
 
 
 def _struct(draws: dict[str, _Draw]) -> _Draw:

@@ -13,12 +13,11 @@ from typing import Any
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
-from sqlglot import exp
 
 from fraud_filter.errors import UsageError
 from fraud_filter.generator.source import Batch, Pace, encoded
 from fraud_filter.schema import Field, PaymentSchema
-from fraud_filter.text.ddl import WHOLE
+from fraud_filter.text.ddl import WHOLE, Kind
 
 #: What a SELECT calls the file.
 TABLE = "file"
@@ -83,7 +82,7 @@ class Selection:
         self._database = duckdb.connect()
         self._database.execute(_SETTINGS)
         # Read as an integer, 1.5 would be rounded; read as text, 1.50 would become "1.5".
-        kinds = {field.name.lower(): "JSON" if _is_raw(field) else _types(field)[0] for field in schema.fields}
+        kinds = {field.name.lower(): "JSON" if _is_raw(field) else _duck(field.kind) for field in schema.fields}
         with self._explained():
             path.open("rb").close()
             self._open({} if select else kinds)
@@ -134,11 +133,11 @@ class Selection:
         return {name: kind for name, kind, *_ in described}
 
     def _typed(self, fields: list[Field], key: str | None) -> str:
-        types = {field.name: _types(field) for field in fields}
-        checked = [f"{_checked(field, types[field.name][0])} AS {_name(field.name)}" for field in fields]
+        types = {field.name: _duck(field.kind) for field in fields}
+        checked = [f"{_checked(field, types[field.name])} AS {_name(field.name)}" for field in fields]
         key = "NULL" if key is None else _as_text(_name(key))
         time = "NULL" if self.time_field is None else f"epoch_ms({_name(self.time_field)})"
-        read = [f"CAST({_name(field.name)} AS {types[field.name][1]})" for field in fields]
+        read = [f"CAST({_name(field.name)} AS {_taken(types[field.name])})" for field in fields]
         return (
             f"WITH chosen AS ({self._sql}\n), typed AS (SELECT CAST({key} AS VARCHAR) AS {KEY}, "  # noqa: S608
             f"{', '.join(checked)} FROM chosen) SELECT {KEY}, {time}, {', '.join(read)} FROM typed"
@@ -171,20 +170,28 @@ def _read(select: str) -> str:
         raise UsageError(f"--select {select} can't be read: {reason}; {advice}") from None
 
 
-def _types(field: Field) -> tuple[str, str]:
-    """DuckDB's type in which a field is checked, and the one in which Python takes it over.
+#: DuckDB's types for fields, where they have another name. JSON knows one kind of number.
+_TYPES = {
+    **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), "DOUBLE"),
+    "STRING": "TEXT",
+    "TIMESTAMP": "TIMESTAMPTZ",
+    "TIMESTAMP_NTZ": "TIMESTAMP",
+}
 
-    JSON knows one kind of number. Python gets times in UTC, those without a zone as text.
-    """
-    kind = exp.DataType.build(field.type, dialect="spark").transform(_of_json)
-    checked = kind.sql(dialect="duckdb")
-    return checked, re.sub(r"\bTIMESTAMP\b", "VARCHAR", checked).replace("TIMESTAMPTZ", "TIMESTAMP")
+
+def _duck(kind: Kind) -> str:
+    """DuckDB's type in which a field is checked."""
+    parts = [_duck(part) for _, part in kind.parts]
+    if kind.name == "STRUCT":
+        return f"STRUCT({', '.join(f'{_name(name)} {_duck(part)}' for name, part in kind.parts)})"
+    if kind.name == "MAP":
+        return f"MAP(TEXT, {parts[0]})"
+    return f"{parts[0]}[]" if kind.name == "ARRAY" else _TYPES.get(kind.name, kind.name)
 
 
-def _of_json(part: Any) -> Any:
-    if isinstance(part, exp.DataType) and part.is_type("decimal", "float"):
-        return exp.DataType.build("DOUBLE")
-    return part
+def _taken(kind: str) -> str:
+    """The type in which Python takes it over: times in UTC, those without a zone as text."""
+    return re.sub(r"\bTIMESTAMP\b", "VARCHAR", kind).replace("TIMESTAMPTZ", "TIMESTAMP")
 
 
 def _is_raw(field: Field) -> bool:
@@ -215,8 +222,8 @@ def _checked(field: Field, kind: str) -> str:
         flaws.append((f"NOT regexp_full_match(trim({raw}), '{_INTEGER}')", f"is no {field.type}"))
     elif kind == "DOUBLE":
         flaws.append((f"NOT isfinite({value})", "is a number that JSON can't say"))
-        if decimal := re.fullmatch(r"DECIMAL\((\d+), ?(\d+)\)", field.type):
-            most = _DIGITS - int(decimal[2])
+        if field.kind.name == "DECIMAL":
+            most = _DIGITS - field.kind.scale
             flaws.append((f"abs({value}) >= 1e{most}", f"has more than {_DIGITS} digits, of which some would change"))
     elif kind in ("TIMESTAMP", "TIMESTAMPTZ", "DATE"):
         is_far = f"{value} IS NOT NULL AND coalesce(year({value}), 0) NOT BETWEEN 1 AND 9999"
