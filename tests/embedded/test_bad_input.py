@@ -95,12 +95,6 @@ def test_an_output_topic_that_takes_too_little(stage: Stage, topics: Callable[..
     assert f"set max.message.bytes={needed} on the topic, or lower max_record_bytes" in said
 
 
-def test_rules_that_spark_refuses(stage: Stage, tmp_path: Path) -> None:
-    (tmp_path / "rules.yml").write_text("rules:\n  - {name: odd, when: amount > rand()}\n")
-    message = _refused(stage, "run", rules=str(tmp_path / "rules.yml"))
-    assert "rules.yml, line 2, rule 'odd': line 1, column 10" in message
-
-
 def test_a_port_in_use(stage: Stage) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -108,10 +102,6 @@ def test_a_port_in_use(stage: Stage) -> None:
         port = taken.getsockname()[1]
         assert f"{port} can't be used" in _refused(stage, "run", "--ui-port", str(port))
         assert f"port {port} of 127.0.0.1 is in use" in _refused(stage, "probe", "--probe-port", str(port))
-
-
-def test_starting_offsets_that_are_none(stage: Stage) -> None:
-    assert "setting starting_offsets" in _refused(stage, "run", starting_offsets='{"other": {"0": 1}}')
 
 
 def test_starting_offsets_beyond_the_end_are_refused_before_anything_is_written(stage: Stage) -> None:

@@ -75,15 +75,6 @@ def test_broker_packs_and_unpacks_lz4(broker: Broker, topics: Any, sent: str, st
     assert read(broker.address, topic).value() == value
 
 
-def test_topics_are_not_created_by_a_mistake(broker: Broker, admin: Any) -> None:
-    producer = Producer({"bootstrap.servers": broker.address, "message.timeout.ms": 1500})
-    failures: list[Any] = []
-    producer.produce("mistyped", value=b"x", on_delivery=lambda error, _: failures.append(error))
-    producer.flush(10)
-    assert failures[0] is not None
-    assert "mistyped" not in admin.list_topics()
-
-
 def test_stopped_broker_is_gone_and_comes_back_with_its_data(java_home: Path, kafka_jars: list[Path]) -> None:
     with Workspace() as workspace:
         broker = Broker(workspace, java_home=java_home, jars=kafka_jars)
@@ -186,19 +177,6 @@ def test_stack_stops_cleanly_on_signals_and_keeps_the_data_directory(tmp_path: P
             assert "Traceback" not in errors
             assert_gone(children, address)
             assert not list(stack.directory.iterdir())
-
-
-def test_stack_interrupted_while_starting_leaves_nothing(tmp_path: Path) -> None:
-    with running_stack(tmp_path, "--port", "0") as stack:
-        end = time.monotonic() + 30
-        while not (children := stack.children()) and time.monotonic() < end:
-            time.sleep(0.05)
-        assert children, stack.process.poll() is None or stack.process.communicate()
-        stack.process.terminate()
-        _, errors = stack.process.communicate(timeout=30)
-        assert "Traceback" not in errors
-        assert_gone(children, f"{HOST}:1")
-        assert not list(stack.directory.iterdir())
 
 
 def test_stack_whose_broker_dies_fails_and_keeps_the_logs(tmp_path: Path) -> None:

@@ -81,25 +81,6 @@ def _figures(line: str) -> dict[str, str]:
     return dict(word.split("=", 1) for word in line.split())
 
 
-def test_the_program_serves_metrics_over_http(outputs: Outputs) -> None:
-    with _running(outputs.stage, "--mode", "real-time", "--query-name", "q7", "--interval", "0.5") as program:
-        assert program.mode == "real-time"
-        name = "fraud_filter_flagged_records_total"
-        assert program.scrape()[name, ""] == 0
-        payments = outputs.pay(*large(3))
-        decided = outputs.flag([*payments, payments[0]])
-        outputs.reject(outputs.pay(b"bad"))
-        until(lambda: program.scrape()[name, ""] == 4, "four flagged records")
-        until(lambda: program.scrape()["fraud_filter_rejected_records_total", "malformed-json"] == 1, "a rejected one")
-        samples = program.scrape()
-        assert 'flagged_records_total{mode="real-time",query="q7"} 4.0' in program.page()
-    assert samples["fraud_filter_duplicate_records_total", ""] == 1
-    assert samples["fraud_filter_end_to_end_latency_seconds_count", ""] == 4
-    expected = latencies(payments, decided[:3])
-    assert samples["fraud_filter_end_to_end_latency_seconds_sum", ""] >= sum(expected) / 1000
-    assert samples["fraud_filter_last_output_timestamp_seconds", ""] >= decided[-1].timestamp_ms / 1000
-
-
 def test_the_program_ends_after_its_seconds_with_figures_as_json(outputs: Outputs) -> None:
     payments = outputs.pay(*large(20))
     decided = outputs.flag(payments)

@@ -12,7 +12,6 @@ import docker
 import pytest
 
 from deployed import Deployed, make_env
-from fraud_filter.compose import env_file
 from fraud_filter.home import HOME
 
 PROJECT = "fraud-filter-refused"
@@ -30,17 +29,6 @@ def _says(done: subprocess.CompletedProcess[str], *words: str) -> None:
         assert word in done.stdout
     label = f"com.docker.compose.project={PROJECT}"
     assert docker.from_env().containers.list(all=True, filters={"label": label}) == []
-
-
-def test_too_few_cores(refused: Deployed) -> None:
-    env_file.change(refused.env, "KAFKA_PARTITIONS", "9")
-    _says(refused.call("up"), "KAFKA_PARTITIONS=9", "SPARK_WORKER_CORES=4", "real-time")
-
-
-@pytest.mark.parametrize("name", ["KAFKA_HEAP", "SPARK_SECRET"])
-def test_a_missing_value(refused: Deployed, name: str) -> None:
-    env_file.change(refused.env, name, "")
-    _says(refused.call("up"), str(refused.env), name)
 
 
 def test_broken_rules(refused: Deployed, tmp_path: Path) -> None:

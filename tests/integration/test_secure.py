@@ -237,12 +237,6 @@ def test_prometheus_speaks_tls_with_the_stack_s_certificate_alone(secured: Deplo
         Prometheus(url.replace("http:", "https:").partition("/-")[0]).instant("up")
 
 
-def test_the_end_of_the_certificates_is_watched(secured: Deployed) -> None:
-    (end,) = certificate_ends(_directory(secured) / secrets.CA)
-    query = 'fraud_filter_certificate_expiry_timestamp_seconds{file="kafka-ca.crt"}'
-    assert wait_until("the metric", lambda: _ask_prometheus(secured, query)) == end
-
-
 # -- what can be seen
 
 
@@ -278,11 +272,6 @@ def test_spark_s_pages_show_no_secret(secured: Deployed) -> None:
     assert "spark.authenticate.secret" in pages
     for name in ("kafka-filter", "spark-secret", "spark-ui-key", "spark-ui-token"):
         assert (_directory(secured) / name).read_text() not in pages, name
-
-
-def test_secrets_are_their_owner_s_alone(secured: Deployed) -> None:
-    assert _directory(secured).stat().st_mode & 0o077 == 0
-    assert secured.env.stat().st_mode & 0o077 == 0
 
 
 # -- last: it changes the secrets

@@ -11,28 +11,12 @@ SERVICES = (
     *("kafka", "kafka-init", "spark-master", "spark-worker", "fraud-filter", "probe", "generator", "prometheus"),
     "alertmanager",
 )
-JOBS = (
-    *("fraud-filter", "probe", "generator", "kafka", "prometheus"),
-    *("alertmanager", "spark-master", "spark-worker", "spark-driver"),
-)
 
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_service_is_healthy_or_done(stack: Deployed, service: str) -> None:
     states = [state for state in stack.open().states() if state.service == service]
     assert [state.word for state in states] == ["done" if service == "kafka-init" else "running, healthy"]
-
-
-def test_containers_are_confined(stack: Deployed) -> None:
-    for state in stack.open().states():
-        host = state.container.attrs["HostConfig"]
-        assert host["CapDrop"] == ["ALL"], state.service
-        assert "no-new-privileges:true" in host["SecurityOpt"], state.service
-        assert host["ReadonlyRootfs"], state.service
-        assert min(host["Memory"], host["NanoCpus"], host["PidsLimit"]) > 0, state.service
-        assert state.container.attrs["Config"]["User"] not in ("", "0", "root") or state.service == "grafana"
-        ports = [binding["HostIp"] for group in (host["PortBindings"] or {}).values() for binding in group]
-        assert set(ports) <= {"127.0.0.1"}, state.service
 
 
 @pytest.mark.parametrize("service", ["spark-master", "spark-worker", "fraud-filter"])
@@ -46,16 +30,6 @@ def test_every_java_of_spark_starts_from_the_class_archive(stack: Deployed, serv
     regions = [int(line) for line in output.decode().split()]
     assert len(regions) == (2 if service == "spark-worker" else 1), output
     assert min(regions) > 0, output
-
-
-@pytest.mark.parametrize("job", JOBS)
-def test_prometheus_reaches_every_target(stack: Deployed, job: str) -> None:
-    def health() -> bool:
-        targets = stack.json("PROMETHEUS_PORT", "/api/v1/targets")["data"]["activeTargets"]
-        mine = [target["health"] for target in targets if target["labels"]["job"] == job]
-        return bool(mine) and set(mine) == {"up"}
-
-    assert wait_until(f"target {job} is up", health)
 
 
 def test_status_shows_figures_and_ends_with_0(stack: Deployed) -> None:

@@ -171,14 +171,6 @@ def test_a_running_container_keeps_the_file_that_it_was_given(tmp_path: Path) ->
     assert {name: file.read() for name, file in given.items()} == before
 
 
-def test_an_interrupted_renewal_is_made_again(tmp_path: Path) -> None:
-    secrets.make(tmp_path)
-    broker = (tmp_path / "kafka-broker.pem").read_bytes()
-    (tmp_path / secrets.CA).unlink()
-    secrets.make(tmp_path)
-    assert (tmp_path / "kafka-broker.pem").read_bytes() != broker
-
-
 def test_without_openssl_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="`openssl`"):

@@ -67,10 +67,3 @@ def test_without_a_terminal_each_state_is_a_line() -> None:
     assert first.endswith("continuous: measuring 30 s")
     assert second.endswith("continuous: failed: [red] the filter ended " + "x" * 80)
     assert third.endswith("done: p50 2.17 ms, p99 9 ms, 8 flagged, 0 lost, 0 duplicated, 0 unexpected")
-
-
-def test_on_a_terminal_the_table_is_live() -> None:
-    to = console(100)
-    with open_view(to, LOAD, sample_statuses()) as announce:
-        announce(sample_statuses()[0])
-    assert "measuring 12/30 s" in printed(to)
