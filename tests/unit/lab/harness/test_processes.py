@@ -42,37 +42,6 @@ def sh(tmp_path: Path, script: str, **env: str) -> Child:
     return Child("the script", ["sh", "-c", script], log=tmp_path / "logs" / "script.log", env=env)
 
 
-def test_output_goes_to_the_log_and_the_code_is_known(tmp_path: Path) -> None:
-    child = sh(tmp_path, "echo $COLOUR; echo two >&2; echo three; exit 3", COLOUR="one")
-    assert (child.pid, child.returncode, child.is_alive) == (None, None, False)
-    assert child.tail() == []
-    child.start()
-    assert child.wait(10) == 3
-    assert child.tail() == ["one", "two", "three"]
-    assert child.tail(2) == ["two", "three"]
-    assert child.returncode == 3
-    assert not child.is_alive
-
-
-def test_death_is_told_with_the_last_lines(tmp_path: Path) -> None:
-    with sh(tmp_path, "echo it broke; exit 7") as child:
-        child.wait(10)
-        with pytest.raises(FraudFilterError, match=r"the script ended with exit code 7[^$]*it broke"):
-            child.raise_if_dead()
-
-
-def test_running_child_is_alive_until_stopped(tmp_path: Path) -> None:
-    with sh(tmp_path, "echo up; exec sleep 60") as child:
-        assert_log(child, "up")
-        child.raise_if_dead()
-        assert child.is_alive
-        assert child.wait(0.05) is None
-        pid = child.pid
-        assert pid is not None
-    assert child.returncode == -signal.SIGTERM
-    assert not psutil.pid_exists(pid)
-
-
 def test_a_child_whose_start_is_interrupted_does_not_live_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[subprocess.Popen[bytes]] = []
 
@@ -119,13 +88,6 @@ def test_what_the_child_started_ends_with_it(tmp_path: Path) -> None:
     pid = grandchild()
     child.stop(timeout_s=1)
     assert_gone(pid)
-
-
-def test_child_has_its_own_session(tmp_path: Path) -> None:
-    """So that Ctrl-C in the terminal, which goes to the foreground group, does not reach it."""
-    with sh(tmp_path, "exec sleep 60") as child:
-        assert child.pid is not None
-        assert os.getsid(child.pid) == child.pid
 
 
 def test_program_that_does_not_exist(tmp_path: Path) -> None:
