@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,12 +11,7 @@ from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_OK, UsageError
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from fraud_filter.schema import PaymentSchema
-
-_TOPIC, _GENERATED = "topic", "generated"
+#: Of a file, the column with the truth.
 _COLUMN = "is_fraud"
 
 
@@ -55,9 +50,9 @@ def command(
     """
     from fraud_filter.modes import MODES
     from fraud_filter.rules.ruleset import load_rules
-    from fraud_filter.schema import load_schema
+    from fraud_filter.schema import HEADER_LABEL, load_schema
     from fraud_filter.spark import session
-    from fraud_filter.train import fit
+    from fraud_filter.train import fit, from_file, from_topic, made_up
 
     if out.exists():
         raise UsageError(f"argument --out: {str(out)!r} is there already; name a new directory")
@@ -65,7 +60,10 @@ def command(
     rules = load_rules(settings.rules, schema)
     spark = session.start(settings, MODES["micro-batch"])
     try:
-        rows = _history(spark, settings, schema, history, label, time, payments, seed)
+        generated = partial(made_up, spark, settings, schema, payments=payments, seed=seed)
+        topic = partial(from_topic, spark, settings, label or HEADER_LABEL)
+        file = partial(from_file, spark, history, schema, label=label or _COLUMN, time=time)
+        rows = {"generated": generated, "topic": topic}.get(history, file)()
         model, trained = fit(rows, rules, schema, settings, trees=trees, seed=seed)
         model.save(str(out))
     finally:
@@ -73,23 +71,3 @@ def command(
     click.echo(trained.text())
     click.echo(f"written: {out}")
     return EXIT_OK
-
-
-def _history(
-    spark: SparkSession,
-    settings: Settings,
-    schema: PaymentSchema,
-    history: str,
-    label: str | None,
-    time: str | None,
-    payments: int,
-    seed: int,
-) -> DataFrame:
-    from fraud_filter import train as histories
-    from fraud_filter.schema import HEADER_LABEL
-
-    if history == _GENERATED:
-        return histories.made_up(spark, settings, schema, payments=payments, seed=seed)
-    if history == _TOPIC:
-        return histories.from_topic(spark, settings, label or HEADER_LABEL)
-    return histories.from_file(spark, history, schema, label=label or _COLUMN, time=time)

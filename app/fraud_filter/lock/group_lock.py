@@ -148,37 +148,22 @@ class Membership:
         self._lost = self._lost or self._judge()
         return self._lost
 
-    def acquire(self, timeout_s: float, stopping: Callable[[], bool]) -> str | None:
-        """Becomes the holder; waits until one that is gone without a word counts as gone.
-
-        Args:
-            timeout_s: the longest wait, in seconds.
-            stopping: ends the wait.
+    def acquire(self) -> str | None:
+        """Takes part in a change of members, if there is one, as one that asks again and again.
 
         Returns:
-            "" when we are the holder, the name of the one that is, None when the wait was in vain.
+            "" when we are the holder, the name of the one that is, None while neither is known.
 
         Raises:
             KafkaError: the brokers refuse.
         """
-        end = time.monotonic() + timeout_s
-        while time.monotonic() < end and not stopping():
-            is_member = self._turn()
-            if is_member and self._member.holder != self._member.id:
-                return self._member.holder_name
-            if self._begin():
-                return ""
-            time.sleep(_TURN_S / 4)
-        return None
-
-    def try_acquire(self) -> bool:
-        """Waits for its turn, as one that asks again and again: whether we are the holder by now.
-
-        Raises:
-            KafkaError: the brokers refuse.
-        """
-        self._turn()
-        return self._begin()
+        member = self._member
+        if self._turn() and member.holder != member.id:
+            return member.holder_name
+        if member.taken_at is None:  # the brokers have not confirmed it yet
+            return None
+        self._thread.start()
+        return ""
 
     def watch(self, confirmed: Callable[[], None], lost: Callable[[], None]) -> None:
         """Has `confirmed` called when `deadline` has moved, and `lost` once, as soon as that is known."""
@@ -201,13 +186,6 @@ class Membership:
         if now() >= self.deadline:
             return f"no Kafka broker has confirmed it for {self._held_s:g} s"
         return ""
-
-    def _begin(self) -> bool:
-        """Begins to keep what we hold, once the brokers have confirmed it; whether they have."""
-        if self._member.taken_at is None:
-            return False
-        self._thread.start()
-        return True
 
     def _turn(self) -> bool:
         """Takes part in a change of members, if there is one; whether we are a member."""
@@ -273,8 +251,10 @@ class GroupLock(Lock):
         self._unguard()
         if self._member is None or self._member.lost:
             self._leave()
-            self._member = self._acquire(self._group(files), stopping)
-        member, guard = self._member, Guard(pid, self._member.deadline)
+            self._acquire(files, stopping)
+        member = self._member
+        assert member  # noqa: S101 - it was acquired
+        guard = Guard(pid, member.deadline)
         self._guard = guard
         member.watch(lambda: guard.extend(member.deadline), guard.kill)
         guard.extend(member.deadline)
@@ -283,20 +263,7 @@ class GroupLock(Lock):
 
     def take(self, files: CheckpointFiles) -> bool:
         """As `Lock.take`: a member of the group that waits for its turn. `hold` is to follow."""
-        if self._member:
-            return True
-        if self._waiting is None:
-            self._waiting = self._join(self._group(files))
-        try:
-            with self._explained():
-                is_ours = self._waiting.try_acquire()
-        except (UsageError, CheckpointError):
-            self._leave()
-            raise
-        if is_ours:
-            self._member, self._waiting = self._waiting, None
-            _log.info("checkpoint_locked", checkpoint=self._settings.checkpoint)
-        return is_ours
+        return self._member is not None or self._ask(files) == ""
 
     def release(self) -> None:
         """As `Lock.release`."""
@@ -328,22 +295,36 @@ class GroupLock(Lock):
         except (KafkaError, OSError, ValueError) as error:
             raise self._unavailable(str(error)) from None
 
-    def _acquire(self, group: str, stopping: Callable[[], bool]) -> Membership:
-        settings = self._settings
-        member = self._join(group)
-        held_by: str | None = None
+    def _ask(self, files: CheckpointFiles) -> str | None:
+        """One turn as a member of the group; returns as `Membership.acquire`."""
+        if self._waiting is None:
+            self._waiting = self._join(self._group(files))
         try:
             with self._explained():
-                held_by = member.acquire(settings.checkpoint_lock_timeout_s + settings.kafka_timeout_s, stopping)
-        finally:
-            if held_by != "":
-                member.close()
+                held_by = self._waiting.acquire()
+        except (UsageError, CheckpointError):
+            self._leave()
+            raise
+        if held_by == "":
+            self._member, self._waiting = self._waiting, None
+            _log.info("checkpoint_locked", checkpoint=self._settings.checkpoint)
+        return held_by
+
+    def _acquire(self, files: CheckpointFiles, stopping: Callable[[], bool]) -> None:
+        """Waits until one that is gone without a word counts as gone."""
+        settings = self._settings
+        end = time.monotonic() + settings.checkpoint_lock_timeout_s + settings.kafka_timeout_s
+        held_by: str | None = None
+        while held_by is None and time.monotonic() < end and not stopping():
+            held_by = self._ask(files)
+            if held_by is None:
+                time.sleep(_TURN_S / 4)
+        if held_by == "":
+            return
+        self._leave()
         if held_by is None:
             raise self._unavailable("no answer of their group coordinator")
-        if held_by:
-            raise UsageError(f"{self._named_by}: {refusal(self._who, held_by, settings.checkpoint)}")
-        _log.info("checkpoint_locked", checkpoint=settings.checkpoint, group=group)
-        return member
+        raise UsageError(f"{self._named_by}: {refusal(self._who, held_by, settings.checkpoint)}")
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
