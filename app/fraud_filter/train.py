@@ -170,13 +170,13 @@ class Trained:
 
     def text(self) -> str:
         """A few lines for a person."""
-        told = {name: "-" if part is None else f"{part:.3f}" for name, part in vars(self).items() if name in _SHOWN}
+        scores = {name: "-" if part is None else f"{part:.3f}" for name, part in vars(self).items() if name in _SHOWN}
         return "\n".join(
             (
                 f"learnt from  {self.learnt:,} payments, {self.fraud_learnt:,} of them fraud",
                 f"tested on    {self.tested:,} later ones, {self.fraud_tested:,} of them fraud",
                 f"inputs       {', '.join(self.inputs)}",
-                *(f"{name:<12} {part}" for name, part in told.items()),
+                *(f"{name:<12} {part}" for name, part in scores.items()),
             )
         )
 

@@ -42,18 +42,18 @@ def launch(conf: SparkConf, keep_open: int | None = None, stop_requested: Callab
         FraudFilterError: it does not start.
     """
     with TemporaryDirectory() as directory, ThreadPoolExecutor(1, "java-start") as aside:
-        told = Path(directory) / "connection"
+        connection = Path(directory) / "connection"
         # An interrupt in the main thread does not lose the process.
-        starting = aside.submit(_start, conf, told, keep_open)
+        starting = aside.submit(_start, conf, connection, keep_open)
         try:
             process = starting.result()
-            while not told.exists():
+            while not connection.exists():
                 if process.poll() is not None:
                     raise FraudFilterError(_why(conf))
                 if stop_requested():
                     raise LaunchStoppedError("stopped while Java starts")
                 time.sleep(_LOOK_S)
-            gateway = _join(told.read_bytes())
+            gateway = _join(connection.read_bytes())
         except BaseException:
             with suppress(OSError):
                 process = starting.result()
@@ -64,7 +64,7 @@ def launch(conf: SparkConf, keep_open: int | None = None, stop_requested: Callab
     return gateway
 
 
-def _start(conf: SparkConf, told: Path, keep_open: int | None) -> subprocess.Popen[bytes]:
+def _start(conf: SparkConf, connection: Path, keep_open: int | None) -> subprocess.Popen[bytes]:
     """Java ends at the end of its input, that is, with us. It writes to the file `told` where it listens."""
     from pyspark.find_spark_home import _find_spark_home
 
@@ -74,16 +74,16 @@ def _start(conf: SparkConf, told: Path, keep_open: int | None) -> subprocess.Pop
     # In a new session: a signal to our process group must reach Java through us, after the query's stop.
     return subprocess.Popen(
         [f"{_find_spark_home()}/bin/spark-submit", *options],
-        env={**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)},
+        env={**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection)},
         stdin=subprocess.PIPE, start_new_session=True, pass_fds=() if keep_open is None else (keep_open,),
     )  # fmt: skip
 
 
-def _join(told: bytes) -> Any:
-    """The gateway of a Java that listens at `told`: its port and its secret, each as Java's `DataOutputStream` does."""
+def _join(connection: bytes) -> Any:
+    """The gateway of a Java, by its port and its secret, each as Java's `DataOutputStream` writes it."""
     from pyspark.java_gateway import launch_gateway
 
-    os.environ[_PORT], os.environ[_SECRET] = str(int.from_bytes(told[:4], "big")), told[8:].decode()
+    os.environ[_PORT], os.environ[_SECRET] = str(int.from_bytes(connection[:4], "big")), connection[8:].decode()
     try:
         return launch_gateway()  # type: ignore[no-untyped-call]
     finally:

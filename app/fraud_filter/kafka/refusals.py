@@ -25,16 +25,16 @@ _CONNECT = re.compile(r"(?:\w+://)?(\S+)/(\d+): ((?:Connect to|Failed to resolve
 
 def diagnose(settings: Settings) -> str | None:
     """The reason in a few words, asked for within some seconds; None where a new client finds nothing wrong."""
-    told: list[KafkaError] = []
-    client = AdminClient(librdkafka_config(settings) | {"error_cb": told.append})
+    errors: list[KafkaError] = []
+    client = AdminClient(librdkafka_config(settings) | {"error_cb": errors.append})
     until = time.monotonic() + _ASK_S
     while True:
         try:
             known = client.list_topics(timeout=_LOOK_S)
             break
         except KafkaException:
-            client.poll(0)  # hands out what is told
-        words = [error.str() for error in told if error.code() != KafkaError._ALL_BROKERS_DOWN]
+            client.poll(0)  # calls error_cb
+        words = [error.str() for error in errors if error.code() != KafkaError._ALL_BROKERS_DOWN]
         if words or time.monotonic() > until:
             return next(filter(None, map(_of_advertised, words)), words[0]) if words else _of_listeners(settings)
     for number, broker in sorted(known.brokers.items()):

@@ -59,7 +59,7 @@ class _Member(BaseCoordinator):  # type: ignore[misc]  # the library has no type
         self.held_as = ""
         #: When the newest heartbeat that was taken was sent, in seconds of `now`, while we are the holder.
         self.taken_at: float | None = None
-        self.tell: Callable[[], None] = lambda: None
+        self.on_confirmed: Callable[[], None] = lambda: None
         self.holder, self.holder_name = "", ""
 
     @property
@@ -94,7 +94,7 @@ class _Member(BaseCoordinator):  # type: ignore[misc]  # the library has no type
         await super()._send_heartbeat_request()  # raises whatever is not taken, a change of members included
         if member == self.held_as == self.holder:
             self.taken_at = sent
-            self.tell()
+            self.on_confirmed()
 
 
 class Membership:
@@ -167,7 +167,7 @@ class Membership:
 
     def watch(self, confirmed: Callable[[], None], lost: Callable[[], None]) -> None:
         """Has `confirmed` called when `deadline` has moved, and `lost` once, as soon as that is known."""
-        self._member.tell = confirmed
+        self._member.on_confirmed = confirmed
         self._on_lost = lost
 
     def close(self) -> None:

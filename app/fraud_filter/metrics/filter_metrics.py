@@ -90,7 +90,7 @@ class FilterMetrics(Metrics):
         latest: Offsets,
         readable: Offsets | None = None,
         *,
-        told: Offsets | None = None,
+        tasks_read: Offsets | None = None,
         partitions: Collection[int] = (),
     ) -> Offsets:
         """Committed and end offsets by partition; the lag of those partitions of which both are known.
@@ -100,13 +100,13 @@ class FilterMetrics(Metrics):
 
         Args:
             readable: up to where records follow, where that is less than the end.
-            told: up to where running tasks say that they have read.
+            tasks_read: up to where running tasks say that they have read.
             partitions: those of the topic, where `latest` may lack some.
 
         Returns:
             The lag by partition.
         """
-        read = committed | {number: max(at, committed.get(number, at)) for number, at in (told or {}).items()}
+        read = committed | {number: max(at, committed.get(number, at)) for number, at in (tasks_read or {}).items()}
         if latest:
             here = {*latest, *partitions}
             self.of(catalogue.UNKNOWN_PARTITIONS).set(len(here) - len(latest))

@@ -89,7 +89,7 @@ class Monitor:
         #: Query runs that failed one after the other.
         self.streak = Streak()
         self._condition = Condition(settings.mode, settings.query_name, looked_at=time.monotonic())
-        pages = {"/readyz": self._tell_ready, "/healthz": self._tell_alive}
+        pages = {"/readyz": self._readyz, "/healthz": self._healthz}
         self._server = MetricsServer(registry, settings.metrics_host, settings.metrics_port, "metrics_port", pages)
         self._stop = threading.Event()
         self._lock = threading.Lock()
@@ -97,7 +97,7 @@ class Monitor:
         self._watch: _Watch | None = None
         self._stands_by = False
         #: The kind of trouble that was logged last, and when.
-        self._told: tuple[Kind, float] = ("", 0.0)
+        self._logged: tuple[Kind, float] = ("", 0.0)
         self._removals = Removals(settings)
         self._topic_id = ""
         self._waits = Waits()
@@ -252,7 +252,7 @@ class Monitor:
         trouble = f"the topic {self._settings.input_topic!r} was recreated: its id is {seen.topic_id}"
         verdict = Verdict(trouble, "topic-recreated", "topic-recreated")
         self._set_trouble(True, verdict)
-        self._tell(verdict)
+        self._log_trouble(verdict)
         self._raise(watch, verdict)
 
     def _set_offsets(self, committed: Offsets, seen: Seen | None) -> None:
@@ -269,8 +269,10 @@ class Monitor:
         if seen:
             held = {number: bounds.held for number, bounds in seen.bounds.items()}
             self.metrics.set_held(held, self._waits.held)
-        told, seen = pulse.read if pulse else {}, seen or Seen("", frozenset(), {}, {})
-        lag = self.metrics.set_offsets(committed, seen.latest, seen.readable, told=told, partitions=seen.partitions)
+        tasks_read, seen = pulse.read if pulse else {}, seen or Seen("", frozenset(), {}, {})
+        lag = self.metrics.set_offsets(
+            committed, seen.latest, seen.readable, tasks_read=tasks_read, partitions=seen.partitions
+        )
         if lag:
             self._condition.lag_records = sum(lag.values())
 
@@ -278,11 +280,11 @@ class Monitor:
         self.metrics.set_up(up, up and not verdict.trouble)
         self._condition.trouble = verdict
 
-    def _tell_ready(self) -> tuple[bool, dict[str, object]]:
+    def _readyz(self) -> tuple[bool, dict[str, object]]:
         verdict = judge_ready(self._condition, self.streak, time.time())
         return verdict.healthy, asdict(verdict)
 
-    def _tell_alive(self) -> tuple[bool, dict[str, object]]:
+    def _healthz(self) -> tuple[bool, dict[str, object]]:
         verdict = judge_alive(self._condition, self.streak, time.monotonic())
         return verdict.healthy, {"healthy": verdict.healthy, "line": verdict.line}
 
@@ -296,7 +298,7 @@ class Monitor:
         self._condition.moves = self._condition.moves or moves(watch.position.at, committed, seen, pulse)
         self._set_trouble(True, verdict)
         waits = self._condition.waits
-        self._tell(verdict if verdict.trouble or not waits else Verdict(waits, kind="waits"))
+        self._log_trouble(verdict if verdict.trouble or not waits else Verdict(waits, kind="waits"))
         self._raise(watch, verdict)
 
     def _raise(self, watch: _Watch, verdict: Verdict) -> None:
@@ -304,14 +306,14 @@ class Monitor:
             watch.raised = True
             watch.alarm(verdict)
 
-    def _tell(self, verdict: Verdict) -> None:
-        told, at = self._told
-        if verdict.trouble and (verdict.kind != told or time.monotonic() - at > _REPEAT_S):
+    def _log_trouble(self, verdict: Verdict) -> None:
+        kind, at = self._logged
+        if verdict.trouble and (verdict.kind != kind or time.monotonic() - at > _REPEAT_S):
             _log.warning("unhealthy", query=self._settings.query_name, trouble=verdict.trouble)
-            self._told = (verdict.kind, time.monotonic())
-        elif not verdict.trouble and told:
+            self._logged = (verdict.kind, time.monotonic())
+        elif not verdict.trouble and kind:
             _log.info("healthy", query=self._settings.query_name)
-            self._told = ("", 0.0)
+            self._logged = ("", 0.0)
 
 
 def moves(at: Offsets, committed: Offsets, seen: Seen | None, pulse: Pulse | None) -> bool:

@@ -12,7 +12,7 @@ from fraud_filter.config import Settings
 from fraud_filter.query.preflight import Inputs
 from fraud_filter.rules.version import ruling_of
 
-#: Those of one process, of the first start alone, or told by their content.
+#: Those of one process, of the first start alone, or parts by their content.
 _OWN = (
     "metrics_host", "metrics_port", "probe_port", "ui_port", "starting_offsets",
     "latency_objective_ms", "standby_warm_up_s", "rules", "payment_schema",
@@ -21,8 +21,8 @@ _OWN = (
 
 def fingerprint(inputs: Inputs, settings: Settings) -> dict[str, str]:
     """By name a digest of the value; secrets are masked before, so that two passwords are alike."""
-    told: dict[str, Any] = {name: value for name, value in settings.shown().items() if name not in _OWN}
-    told["rules"] = ruling_of(inputs.rules, inputs.schema, settings).version
-    told["model"] = inputs.rules.model_version
-    told["program"] = [fraud_filter.__version__, metadata.version("pyspark")]
-    return {name: hashlib.sha256(json.dumps(value).encode()).hexdigest()[:12] for name, value in told.items()}
+    parts: dict[str, Any] = {name: value for name, value in settings.shown().items() if name not in _OWN}
+    parts["rules"] = ruling_of(inputs.rules, inputs.schema, settings).version
+    parts["model"] = inputs.rules.model_version
+    parts["program"] = [fraud_filter.__version__, metadata.version("pyspark")]
+    return {name: hashlib.sha256(json.dumps(value).encode()).hexdigest()[:12] for name, value in parts.items()}

@@ -175,8 +175,8 @@ def connect(java: Any, settings: Settings, cores: int = 0) -> SparkSession:
             if reason is None:
                 raise
             # What a session of an application that no master took then says of itself.
-            told = _NOT_TAKEN if "stopped SparkContext" in reason else f"gives no session: {reason}"
-            raise refused("spark_master", settings.spark_master, told) from None
+            reason = _NOT_TAKEN if "stopped SparkContext" in reason else f"gives no session: {reason}"
+            raise refused("spark_master", settings.spark_master, reason) from None
         except BaseException:  # Ctrl-C: the call that waits for Java ends with it
             java.proc.kill()
             raise

@@ -109,12 +109,12 @@ class Inbox:
 
 
 @contextmanager
-def asked_by_signals(tell: Callable[[When], None]) -> Iterator[None]:
-    """Within the block `tell` is called, in a signal handler, when SIGUSR1 or SIGUSR2 tells a standby to ask.
+def asked_by_signals(ask: Callable[[When], None]) -> Iterator[None]:
+    """Within the block `ask` is called, in a signal handler, when SIGUSR1 or SIGUSR2 tells a standby to ask.
 
     To be used in the main thread.
     """
-    before = {number: signal.signal(number, lambda which, _frame: tell(_SIGNALS[which])) for number in _SIGNALS}
+    before = {number: signal.signal(number, lambda which, _frame: ask(_SIGNALS[which])) for number in _SIGNALS}
     try:
         yield
     finally:

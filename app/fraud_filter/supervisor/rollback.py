@@ -54,7 +54,7 @@ def roll_back(files: CheckpointFiles, settings: Settings, when: When, say: Calla
                 break
             if asks:
                 if not has_asked:
-                    say("the former filter is warm and asks the running one to end, " + _tell(when))
+                    say("the former filter is warm and asks the running one to end, " + _in_words(when))
                 has_asked, until = True, time.monotonic() + _ANSWER_S
             elif time.monotonic() > until:
                 if has_asked:
@@ -79,7 +79,7 @@ def _read_former(files: CheckpointFiles) -> str:
     return FORMER.read(files).get("id", "")
 
 
-def _tell(when: When) -> str:
+def _in_words(when: When) -> str:
     return "at once" if when == "now" else "at its next commit (in real-time mode within real_time_duration)"
 
 

@@ -211,7 +211,7 @@ def test_of_a_partition_without_a_leader_the_end_and_the_lag_are_unknown() -> No
 def test_lag_counts_from_what_tasks_have_read_where_that_is_beyond_the_commit() -> None:
     registry = Registry()
     metrics = FilterMetrics(registry, mode="real-time", query="q", topic="t")
-    metrics.set_offsets({0: 5, 1: 5}, {0: 9, 1: 9, 2: 9}, told={0: 7, 1: 3, 2: 1})
+    metrics.set_offsets({0: 5, 1: 5}, {0: 9, 1: 9, 2: 9}, tasks_read={0: 7, 1: 3, 2: 1})
     samples = [sample for family in registry.collect() for sample in family.samples]
     lags = {s.labels["partition"]: s.value for s in samples if s.name == "fraud_filter_consumer_lag_records"}
     assert lags == {"0": 2, "1": 4, "2": 8}

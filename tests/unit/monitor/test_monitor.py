@@ -25,7 +25,7 @@ def test_another_trouble_is_logged_though_one_is_there_and_the_same_with_other_n
     dog = Watchdog(partitions=2, mode=MODES["continuous"], patience_s=60, commit_s=0, now=0)
     late = 63 + int(WARM_UP_S)
     for now, ends in ((1, {0: 1, 1: 1, 2: 1}), (2, {0: 1, 1: 1, 2: 2, 3: 1}), (late, {0: 9, 1: 9, 2: 9, 3: 9})):
-        monitor._tell(dog.look(now, {0: 1, 1: 1}, ends, Pulse(now, (), ())))
+        monitor._log_trouble(dog.look(now, {0: 1, 1: 1}, ends, Pulse(now, (), ())))
     lacking, stalled = [record.getMessage() for record in caplog.records if "unhealthy" in record.getMessage()]
     assert "the application has 0 task slots" in lacking
     assert "and the query made no progress" in stalled
