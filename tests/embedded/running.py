@@ -53,6 +53,21 @@ def create_topic(admin: Any, name: str = "topic", *, partitions: int = 2, **conf
     return topic
 
 
+def read_topics(address: str, *topics: str) -> dict[str, list[Any]]:
+    """All records of the topics, by topic, those of a partition in their order."""
+    consumer = KafkaConsumer(bootstrap_servers=address, enable_auto_commit=False)
+    partitions = [TopicPartition(topic, number) for topic in topics for number in consumer.partitions_for_topic(topic)]
+    consumer.assign(partitions)
+    consumer.seek_to_beginning()
+    ends = consumer.end_offsets(partitions)
+    found: dict[str, list[Any]] = {topic: [] for topic in topics}
+    while any(consumer.position(partition) < ends[partition] for partition in partitions):
+        for partition, records in consumer.poll(timeout_ms=500).items():
+            found[partition.topic] += records
+    consumer.close()
+    return found
+
+
 @dataclass(frozen=True)
 class Stage:
     """Three topics of a test's own, a checkpoint of its own, and the address of the broker."""
@@ -112,21 +127,7 @@ class Stage:
 
     def written(self) -> dict[str, list[Any]]:
         """All records of the output topics, by topic."""
-        consumer = KafkaConsumer(bootstrap_servers=self.address, enable_auto_commit=False)
-        partitions = [
-            TopicPartition(topic, number)
-            for topic in (self.flagged, self.rejected)
-            for number in consumer.partitions_for_topic(topic)
-        ]
-        consumer.assign(partitions)
-        consumer.seek_to_beginning()
-        ends = consumer.end_offsets(partitions)
-        found: dict[str, list[Any]] = {self.flagged: [], self.rejected: []}
-        while any(consumer.position(partition) < ends[partition] for partition in partitions):
-            for partition, records in consumer.poll(timeout_ms=500).items():
-                found[partition.topic] += records
-        consumer.close()
-        return found
+        return read_topics(self.address, self.flagged, self.rejected)
 
 
 StageMaker = Callable[[Path], Stage]

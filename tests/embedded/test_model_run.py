@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -17,13 +16,12 @@ from fraud_filter.config import Settings, load
 from fraud_filter.generator.payments import MadePayments, Shares
 from fraud_filter.generator.sender import Sender
 from fraud_filter.generator.source import Steady
-from fraud_filter.kafka.consumer import find_bounds, find_partitions, open_consumer, read_records
 from fraud_filter.query.decide import read_payments
 from fraud_filter.train import history_with_features
 from lab.harness.processes import free_ports
 from metrics_page import Page
 from models import SCHEMA, SHIPPED, read, train, with_model
-from running import Stage, wait_until
+from running import Stage, read_topics, wait_until
 
 SHARES = Shares(flagged=0.2, malformed=0.01, fraud=0.1)
 
@@ -59,15 +57,6 @@ class Run:
     def audit(self) -> AuditResult:
         return audit(self.settings, labels=True)
 
-    def messages(self) -> Iterator[Any]:
-        """The payments, as they lie on the topic."""
-        with open_consumer(self.settings) as consumer:
-            ((topic, numbers),) = find_partitions(consumer, self.settings, ("input_topic",)).items()
-            bounds = find_bounds(consumer, self.settings, topic, numbers)
-        first, last = ({number: pair[at] for number, pair in bounds.items()} for at in (0, 1))
-        for batch in read_records(self.settings, topic, first, last):
-            yield from batch
-
 
 def _check_found(result: AuditResult) -> None:
     assert result.ok, result
@@ -87,7 +76,8 @@ def _check_headers(run: Run) -> None:
 def _check_training_features(spark: Any, run: Run) -> None:
     """What a model learns from is what the filter has computed, payment by payment."""
     rules = read(run.rules)
-    rows = [(m.partition(), m.offset(), m.timestamp()[1], m.value()) for m in run.messages()]
+    paid = read_topics(run.stage.address, run.stage.input)[run.stage.input]
+    rows = [(record.partition, record.offset, record.timestamp, record.value) for record in paid]
     ddl = "_partition INT, _offset BIGINT, _ms BIGINT, _value BINARY"
     records = spark.createDataFrame(rows, ddl).withColumn("_timestamp", F.timestamp_millis("_ms"))
     learnt = history_with_features(read_payments(records, SCHEMA), rules, run.settings)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka.consumer.group import KafkaConsumer
-from kafka.structs import TopicPartition
 
 from exhaustive import exhaustive
 from fraud_filter.config import load
@@ -22,7 +19,7 @@ from fraud_filter.generator.source import Steady
 from fraud_filter.model.saved import read_model
 from fraud_filter.train import from_file
 from models import SCHEMA, SHIPPED, read, settings_with, with_model
-from running import Stage, call
+from running import Stage, call, read_topics
 
 COUNT = 4000
 SHARES = Shares(flagged=0.1, malformed=0.02, fraud=0.1)
@@ -35,20 +32,6 @@ def labelled(stage: Stage) -> Stage:
     source = MadePayments.for_settings(load(), Steady(2000), seed=3, shares=SHARES)
     Sender(stage.settings(), source, count=COUNT).run()
     return stage
-
-
-def _records(stage: Stage) -> Iterator[Any]:
-    """As they lie on the topic, partition by partition."""
-    consumer = KafkaConsumer(bootstrap_servers=stage.address, enable_auto_commit=False)
-    for number in sorted(consumer.partitions_for_topic(stage.input)):
-        partition = TopicPartition(stage.input, number)
-        consumer.assign([partition])
-        consumer.seek_to_beginning()
-        end = consumer.end_offsets([partition])[partition]
-        while consumer.position(partition) < end:
-            for records in consumer.poll(timeout_ms=500).values():
-                yield from records
-    consumer.close()
 
 
 def _write(records: list[Any], file: Path) -> None:
@@ -84,7 +67,7 @@ def _learnt(told: dict[str, str]) -> tuple[int, int]:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("source", exhaustive(["topic", "file"], but=["file"]))
 def test_a_topic_and_a_file_of_it_teach_the_same(labelled: Stage, tmp_path: Path, source: str) -> None:
-    records = list(_records(labelled))
+    records = read_topics(labelled.address, labelled.input)[labelled.input]
     assert len(records) == COUNT
     labels = [label for record in records if (label := dict(record.headers).get("label"))]
     fraud = sum(label != b"legitimate" for label in labels)
