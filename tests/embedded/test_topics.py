@@ -16,7 +16,6 @@ from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
 from fraud_filter.kafka.topics import create_topics
 from lab.harness.broker import Broker
-from running import call
 
 
 @pytest.fixture
@@ -90,13 +89,3 @@ def test_what_the_broker_refuses_is_said(settings: Settings, tmp_path: Path) -> 
     file.write_text("topics: [{name: payments, partitions: 1, replication_factor: 3}]")
     with pytest.raises(UsageError, match=f"topic '{settings.input_topic}' was refused by the broker: .*factor of 3"):
         create_topics(settings.model_copy(update={"topics_file": file}))
-
-
-def test_the_verb(settings: Settings) -> None:
-    words = ["topics", "--kafka-bootstrap-servers", settings.kafka_bootstrap_servers, "--partitions", "1"]
-    for kind in ("input", "flagged", "rejected"):
-        words += [f"--{kind}-topic", getattr(settings, f"{kind}_topic")]
-    for said in ("created", "exists"):
-        ran = call(*words)
-        assert ran.returncode == 0, ran.stderr
-        assert ran.stdout.splitlines() == [f"{name}: {said}" for name in _names(settings)]

@@ -97,15 +97,3 @@ def test_the_file_does_not_choose_the_programs_that_are_run(tmp_path: Path) -> N
     assert passed.get("DOCKER_HOST") == os.environ.get("DOCKER_HOST")
     assert passed["KAFKA_HEAP"] == "512m"
     assert "evil" not in stack.compose("version").stdout
-
-
-def test_every_setting_of_the_stack_is_passed_on(tmp_path: Path) -> None:
-    env = tmp_path / ".env"
-    env_file.make(env)
-    values = env_file.read(env)
-    passed = Stack(cast(Any, None), env, values).environment()
-    needed = env_file.variables([env_file.COMPOSE_FILE])
-    assert needed
-    given = needed & set(values)  # what is not in the file has a default in the Compose file
-    assert {name: passed[name] for name in given} == {name: values[name] for name in given}
-    assert passed["CONF_DIR"] == str(tmp_path / "conf")

@@ -114,6 +114,7 @@ def test_an_option_that_would_undo_a_promise_is_refused_by_name(setting: str, na
 @pytest.mark.parametrize(
     "name",
     [
+        *("spark.sql.session.timeZone", "spark.sql.variable.substitute", "spark.sql.legacy.timeParserPolicy"),
         *("spark.sql.ansi.enabled", "spark.sql.shuffle.partitions", "spark.sql.extensions", "spark.sql.caseSensitive"),
         *("spark.sql.streaming.stateStore.providerClass", "spark.sql.streaming.noDataMicroBatches.enabled"),
         *("spark.sql.streaming.minBatchesToRetain", "spark.sql.streaming.realTimeMode.minBatchDuration"),

@@ -128,11 +128,6 @@ def test_the_same_seed_gives_the_same_payments_but_for_the_time() -> None:
     assert first != without_time(8, NOON_MS)
 
 
-def test_one_source_gives_the_same_payments_again() -> None:
-    source = _source(shares=Shares(flagged=0.1, malformed=0.1))
-    assert _values(_batches(source, 1000)) == _values(_batches(source, 1000))
-
-
 def test_a_card_is_the_key_and_cards_are_skewed_but_none_dominates() -> None:
     batches = _batches(_source(shares=Shares(flagged=0, malformed=0)), 40_000)
     keys = [key for batch in batches for key in batch.keys]

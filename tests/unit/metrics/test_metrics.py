@@ -57,15 +57,6 @@ def test_slow_is_what_took_longer_than_the_objective(registry: Registry, metrics
     assert registry.get_sample_value("fraud_filter_slow_decisions_total", LABELS) == 2
 
 
-def test_a_reason_is_one_of_a_fixed_set(registry: Registry, metrics: ProbeMetrics) -> None:
-    metrics.count_rejected("missing-field: amount,card_id")
-    metrics.count_rejected("something else entirely")
-    metrics.count_rejected("")
-    name = "fraud_filter_rejected_records_total"
-    assert registry.get_sample_value(name, {**LABELS, "reason": "missing-field"}) == 1
-    assert registry.get_sample_value(name, {**LABELS, "reason": "other"}) == 2
-
-
 def test_a_port_in_use_is_a_usage_error(server: MetricsServer) -> None:
     with pytest.raises(UsageError, match=rf"probe_port .*port {server.port} of 127.0.0.1 is in use"):
         MetricsServer(Registry(), "127.0.0.1", server.port, "probe_port")

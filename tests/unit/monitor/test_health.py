@@ -13,7 +13,7 @@ from fraud_filter.cli.watch import ask
 from fraud_filter.config import load
 from fraud_filter.kafka.admin import Bounds
 from fraud_filter.metrics.filter_metrics import FilterMetrics
-from fraud_filter.metrics.server import MetricsServer, Registry, get_page
+from fraud_filter.metrics.server import Registry, get_page
 from fraud_filter.monitor.health import SILENT_S, Condition, Streak, judge_alive, judge_ready
 from fraud_filter.monitor.input_watch import Seen
 from fraud_filter.monitor.monitor import Monitor, moves
@@ -164,14 +164,6 @@ def test_another_page_is_no_filter(body: bytes) -> None:
         thread.join()
     assert not verdict["healthy"]
     assert "is no filter: see metrics_port" in verdict["line"]
-
-
-def test_the_metrics_of_another_program_are_no_filter() -> None:
-    server = MetricsServer(Registry(), "127.0.0.1", 0, "probe_port")
-    try:
-        assert "is no filter" in ask(load({"metrics_port": server.port}))["line"]
-    finally:
-        server.stop()
 
 
 def test_a_partition_that_is_gone_has_no_offsets_any_more() -> None:

@@ -44,10 +44,3 @@ def test_every_job_that_a_rule_or_a_panel_asks_for_is_in_the_document() -> None:
     texts += [path.read_text().replace('\\"', '"') for path in HOME.glob("monitoring/grafana/dashboards/*.json")]
     asked = {job for text in texts for jobs in re.findall(r'job(?:=~?|!~?)"([^"]+)"', text) for job in jobs.split("|")}
     assert asked - {"$job"} == scrapes()
-
-
-def test_no_dashboard_is_bound_to_a_data_source() -> None:
-    """Each takes the one that is chosen at its top."""
-    for path in HOME.glob("monitoring/grafana/dashboards/*.json"):
-        sources = re.findall(r'"datasource": \{[^}]*?"uid": "([^"]+)"\s*\}(?!\})', path.read_text())
-        assert set(sources) == {"${datasource}"}, path.name
