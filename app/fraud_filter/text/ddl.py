@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from lark import Lark, UnexpectedInput
 
 #: The types that a field may have, by each name that Spark knows them by.
 SCALARS = {
@@ -17,11 +20,38 @@ SCALARS = {
 WHOLE = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _NESTED = ("ARRAY", "MAP", "STRUCT")
 _MOST_DIGITS, _MOST_DEEP = 38, 20
-_TOKEN = re.compile(
-    r"(?P<skip>\s+|--[^\n]*|/\*.*?\*/)|(?P<quoted>`(?:[^`]|``)+`)|(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
-    r"|(?P<number>\d+(?!\w))|(?P<word>\w+)|(?P<sign>[,:<>()])",
-    re.DOTALL,
-)
+#: A name may be any word, that of a type or a keyword too: which one it is its place tells.
+_GRAMMAR = r"""
+columns: column ("," column)*
+column: _name kind (NOT NULL | NULL | COMMENT TEXT)*
+kind: SCALAR
+    | DECIMAL ["(" NUMBER ["," NUMBER] ")"]
+    | ARRAY "<" kind ">"
+    | MAP "<" kind "," kind ">"
+    | STRUCT "<" part ("," part)* ">"
+part: _name [":"] kind
+_name: WORD | QUOTED
+
+WORD: /(?!\d+(?!\w))\w+/
+QUOTED: /`(?:[^`]|``)+`/
+TEXT: /'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"/s
+NUMBER: /\d+(?!\w)/
+%ignore /\s+|--[^\n]*|\/\*(.|\n)*?\*\//
+"""
+_WORDS = {
+    "SCALAR": "|".join(name for name, kind in SCALARS.items() if kind != "DECIMAL"),
+    "DECIMAL": "|".join(name for name, kind in SCALARS.items() if kind == "DECIMAL"),
+    **{word: word for word in (*_NESTED, "NOT", "NULL", "COMMENT")},
+}
+#: What is missing where a sign or a word of this kind has to follow. A type has the other words of the table, too.
+_MISSING = {
+    "WORD": "the name of a field is missing",
+    "NUMBER": "a number is missing",
+    "TEXT": "a text must follow COMMENT",
+    "LESSTHAN": "'<' is missing",
+    "MORETHAN": "'>' is missing",
+    "RPAR": "')' is missing",
+}
 
 
 class Kind(NamedTuple):
@@ -57,171 +87,118 @@ class DdlError(ValueError):
     """What is wrong, and where: "line 1, column 6: …"."""
 
 
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    at: int
-
-
 def parse_columns(text: str) -> list[Column]:
     """The columns of a DDL text, in their order.
 
     Raises:
         DdlError: it is no such text, or has a word that no payment's field may have.
     """
-    parser = _Parser(text)
-    columns = [parser.column()]
-    while parser.takes(","):
-        columns.append(parser.column())
-    parser.expect_end()
+    columns = []
+    for name, kind, *more in (column.children for column in _parse(text, "columns").children):
+        nulls = [token for token in more if token.type in ("NOT", "NULL")]
+        own = 2 if nulls and nulls[0].type == "NOT" else 1
+        if len(nulls) > own:
+            raise _not_here(text, nulls[own])
+        columns.append(Column(_name(text, name), str(_kind(text, kind)), own == 2))
     return columns
 
 
+@functools.cache
 def parse_type(text: str) -> Kind:
     """The type of a column.
 
     Raises:
         DdlError: it is none that a payment's field may have.
     """
-    parser = _Parser(text)
-    kind = parser.type()
-    parser.expect_end()
-    return kind
+    return _kind(text, _parse(text, "kind"))
 
 
 def _quoted(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z_]\w*", name) else f"`{name}`"
 
 
-class _Parser:
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens = list(self._split())
-        self._next = 0
+@functools.cache
+def _parser() -> Lark:
+    from lark import Lark
 
-    def column(self) -> Column:
-        name = self._name()
-        kind = self.type()
-        required = None
-        while self._peek().kind == "word":
-            at, word = self._peek(), self._take().text.upper()
-            if word == "COMMENT":
-                if self._peek().kind != "text":
-                    raise self._wrong("a text must follow COMMENT")
-                self._take()
-            elif word in ("NOT", "NULL") and required is None:
-                required = word == "NOT"
-                if required and not self._takes_word("NULL"):
-                    raise self._wrong("NULL must follow NOT")
-            else:
-                raise self._wrong(f"{at.text!r} may not stand here; a field may be NOT NULL and have a COMMENT", at)
-        return Column(name, str(kind), bool(required))
+    words = (rf"{name}.2: /({words})(?!\w)/i" for name, words in _WORDS.items())
+    return Lark("\n".join((_GRAMMAR, *words)), parser="lalr", start=["columns", "kind"])
 
-    def takes(self, sign: str) -> bool:
-        """Goes on behind the sign where that comes next."""
-        found = self._peek()[:2] == ("sign", sign)
-        self._next += found
-        return found
 
-    def expect_end(self) -> None:
-        if self._peek().kind != "end":
-            raise self._wrong(f"{self._peek().text!r} may not stand here; a comma parts the fields")
+def _parse(text: str, start: str) -> Any:
+    from lark import UnexpectedInput
 
-    def type(self, depth: int = 0) -> Kind:
-        at = self._peek()
-        word = self._take().text.upper() if at.kind == "word" else ""
-        if depth > _MOST_DEEP:
-            raise self._wrong(f"types are nested more than {_MOST_DEEP} deep", at)
-        if word in _NESTED:
-            return self._nested(word, depth)
-        if word not in SCALARS:
-            listed = ", ".join((*dict.fromkeys(SCALARS.values()), *_NESTED))
-            what = f"{at.text!r} is no type that a field may have" if at.text else "a type is missing"
-            raise self._wrong(f"{what}; there are {listed}", at)
-        return self._decimal() if SCALARS[word] == "DECIMAL" else Kind(SCALARS[word])
+    try:
+        return _parser().parse(text, start)
+    except UnexpectedInput as error:
+        raise _explain(text, error) from None
 
-    def _nested(self, word: str, depth: int) -> Kind:
-        self._expect("<")
-        if word == "STRUCT":
-            parts = self._parts(depth)
-        else:
-            if word == "MAP":
-                at = self._peek()
-                if self.type(depth + 1) != Kind("STRING"):
-                    raise self._wrong("the keys of a MAP are STRING, as those of JSON are", at)
-                self._expect(",")
-            parts = [("", self.type(depth + 1))]
-        self._expect(">")
-        return Kind(word, tuple(parts))
 
-    def _parts(self, depth: int) -> list[tuple[str, Kind]]:
-        """The fields of a struct; each may be null."""
-        parts: list[tuple[str, Kind]] = []
-        while not parts or self.takes(","):
-            at = self._peek()
-            name = self._name()
-            if name.lower() in (other.lower() for other, _ in parts):
-                raise self._wrong(f"the field {name!r} is there twice", at)
-            self.takes(":")
-            parts.append((name, self.type(depth + 1)))
-        return parts
+def _explain(text: str, error: UnexpectedInput) -> DdlError:
+    from lark import UnexpectedToken
 
-    def _decimal(self) -> Kind:
-        """DECIMAL alone is Spark's DECIMAL(10, 0)."""
-        if not self.takes("("):
-            return Kind("DECIMAL", precision=10)
-        at = self._peek()
-        digits = self._number()
-        scale = self._number() if self.takes(",") else 0
-        self._expect(")")
-        if not 0 < digits <= _MOST_DIGITS or scale > digits:
-            words = f"a DECIMAL has 1 to {_MOST_DIGITS} digits, and no more of them behind the point"
-            raise self._wrong(words, at)
-        return Kind("DECIMAL", precision=digits, scale=scale)
+    if not isinstance(error, UnexpectedToken):
+        return _wrong(text, error.pos_in_stream or 0, "this can't be read (a quotation or comment may be left open)")
+    token, expected = error.token, error.accepts or error.expected
+    at = len(text) if token.type == "$END" else token.start_pos or 0
+    if "SCALAR" in expected:
+        listed = ", ".join((*dict.fromkeys(SCALARS.values()), *_NESTED))
+        is_word = token.value[:1].isalpha() or token.value[:1] == "_"
+        what = f"{token.value!r} is no type that a field may have" if is_word else "a type is missing"
+        return _wrong(text, at, f"{what}; there are {listed}")
+    if expected == {"NULL"}:
+        return _wrong(text, at, "NULL must follow NOT")
+    missing = next((words for name, words in _MISSING.items() if name in expected), None)
+    return _wrong(text, at, missing) if missing else _not_here(text, token)
 
-    def _number(self) -> int:
-        if self._peek().kind != "number":
-            raise self._wrong("a number is missing")
-        return int(self._take().text[:9])
 
-    def _name(self) -> str:
-        token = self._peek()
-        if token.kind not in ("word", "quoted"):
-            raise self._wrong("the name of a field is missing")
-        self._next += 1
-        name = token.text.strip("`")
-        if "`" in name:
-            raise self._wrong("a name may not hold a backtick", token)
-        return name
+def _not_here(text: str, token: Any) -> DdlError:
+    why = (
+        f"{token.value!r} may not stand here; a field may be NOT NULL and have a COMMENT, and a comma parts the fields"
+    )
+    return _wrong(text, token.start_pos, why)
 
-    def _expect(self, sign: str) -> None:
-        if not self.takes(sign):
-            raise self._wrong(f"{sign!r} is missing")
 
-    def _takes_word(self, word: str) -> bool:
-        found = self._peek().kind == "word" and self._peek().text.upper() == word
-        self._next += found
-        return found
+def _wrong(text: str, at: int, reason: str) -> DdlError:
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    return DdlError(f"line {line}, column {column}: {reason}")
 
-    def _peek(self) -> _Token:
-        return self._tokens[self._next]
 
-    def _take(self) -> _Token:
-        self._next += 1
-        return self._tokens[self._next - 1]
+def _name(text: str, token: Any) -> str:
+    name = str(token).strip("`")
+    if "`" in name:
+        raise _wrong(text, token.start_pos, "a name may not hold a backtick")
+    return name
 
-    def _split(self) -> Iterator[_Token]:
-        at = 0
-        while at < len(self._text):
-            found = _TOKEN.match(self._text, at)
-            if found is None:
-                raise self._wrong("this can't be read (a quotation or comment may be left open)", _Token("", "", at))
-            if found.lastgroup != "skip":
-                yield _Token(str(found.lastgroup), found[0], at)
-            at = found.end()
-        yield _Token("end", "", at)
 
-    def _wrong(self, reason: str, token: _Token | None = None) -> DdlError:
-        at = (token or self._peek()).at
-        line, column = self._text.count("\n", 0, at) + 1, at - self._text.rfind("\n", 0, at)
-        return DdlError(f"line {line}, column {column}: {reason}")
+def _kind(text: str, tree: Any, depth: int = 0) -> Kind:
+    word, *inner = (child for child in tree.children if child is not None)
+    if depth > _MOST_DEEP:
+        raise _wrong(text, word.start_pos, f"types are nested more than {_MOST_DEEP} deep")
+    if word.type == "SCALAR":
+        return Kind(SCALARS[word.upper()])
+    if word.type == "DECIMAL":
+        return _decimal(text, inner)
+    if word.type == "STRUCT":
+        parts: dict[str, Kind] = {}
+        for part in inner:
+            name = _name(text, part.children[0])
+            if name.lower() in map(str.lower, parts):
+                raise _wrong(text, part.children[0].start_pos, f"the field {name!r} is there twice")
+            parts[name] = _kind(text, part.children[-1], depth + 1)
+        return Kind("STRUCT", tuple(parts.items()))
+    *keys, values = inner
+    for key in keys:
+        if _kind(text, key, depth + 1) != Kind("STRING"):
+            raise _wrong(text, key.children[0].start_pos, "the keys of a MAP are STRING, as those of JSON are")
+    return Kind(word.type, (("", _kind(text, values, depth + 1)),))
+
+
+def _decimal(text: str, digits: list[Any]) -> Kind:
+    """DECIMAL alone is Spark's DECIMAL(10, 0)."""
+    numbers = [int(number[:9]) for number in digits] or [10]
+    precision, scale = (*numbers, 0)[:2]
+    if not 0 < precision <= _MOST_DIGITS or scale > precision:
+        words = f"a DECIMAL has 1 to {_MOST_DIGITS} digits, and no more of them behind the point"
+        raise _wrong(text, digits[0].start_pos, words)
+    return Kind("DECIMAL", precision=precision, scale=scale)
