@@ -31,7 +31,8 @@ from fraud_filter.checkpoint.notes import (
     note_state,
 )
 from fraud_filter.checkpoint.notes import STATE as KEPT_STATE
-from fraud_filter.checkpoint.repair import STATE, change_state, finish, prepare_checkpoint, repair
+from fraud_filter.checkpoint.plan import Write
+from fraud_filter.checkpoint.repair import STATE, finish, prepare_checkpoint, repair, restart
 from fraud_filter.config import ModeName, load
 from fraud_filter.errors import UsageError
 from fraud_filter.lock.checkpoint_lock import NAME, checkpoint_lock
@@ -173,46 +174,37 @@ def test_so_is_one_on_a_store_where_nothing_is_atomic(
 def test_a_change_of_the_state_that_dies_is_completed_by_the_next_start(
     purged: Path, spark: Any, kind: type[Dying]
 ) -> None:
-    """From a state to none; it ends at the same offsets, whenever it was killed."""
+    """It ends with empty logs, no state and both notes, whenever it was killed."""
     location = str(purged)
-    settings = load({"mode": "continuous", "checkpoint": location})
+    settings = load({"mode": "real-time", "checkpoint": location})
     former = open_as(CheckpointFiles, spark, location)
     former.write("state/0/1.delta", b"x")
     note_state(former, KeptState([["spent"]], 2, 50))
     INPUT.write(former, Input("payments", "id", {0: 1}))
-    (ends,) = read_contents(former).proven.offsets  # type: ignore[union-attr]
+    state, place = KeptState([["paid"]], 2, 50), Input("payments", "id", {0: 1}, {0: 5}, {0: 9})
+    notes = [Write(KEPT_STATE.path, KEPT_STATE.content(state)), Write(INPUT.path, INPUT.content(place))]
     for changes in range(300):
         copy = f"{location}-{changes}"
         shutil.copytree(purged, copy)
         dying = open_as(kind, spark, copy)
         dying.left, died = changes, False
         try:
-            change_state(dying, settings, None)
+            restart(dying, settings, notes, "features changed")
         except Killed:
             died = True
         left = open_as(CheckpointFiles, spark, copy)
         finish(left)
-        if KEPT_STATE.read(left):
-            change_state(left, settings, None)
+        if KEPT_STATE.read(left) != state:
+            restart(left, settings, notes, "features changed")
         prepare_checkpoint(left, settings)
         contents = read_contents(left)
         assert (list(contents.offsets), list(contents.commits), contents.stateful) == ([], [], False)
-        assert KEPT_STATE.read(left) is None
-        assert INPUT.read(left) == Input("payments", "id", {0: 1}, {int(n): at for n, at in ends["payments"].items()})
+        assert (KEPT_STATE.read(left), INPUT.read(left)) == (state, place)
         assert STATE not in left.names()
         if not died:
             assert changes > 10
             return
     raise AssertionError("the change never came to its end")
-
-
-def test_the_state_of_another_topic_s_query_is_left_alone(purged: Path, spark: Any) -> None:
-    files = open_as(CheckpointFiles, spark, str(purged))
-    settings = load({"input_topic": "others", "mode": "continuous", "checkpoint": str(purged)})
-    before = logs(purged)
-    with pytest.raises(UsageError, match="it is not about the topic 'others'"):
-        change_state(files, settings, None)
-    assert logs(purged) == before
 
 
 def test_a_file_on_a_local_disk_is_replaced_and_never_away(tmp_path: Path, opened: Opener) -> None:

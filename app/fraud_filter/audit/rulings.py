@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 
 from fraud_filter.audit.gaps import Recorded
 from fraud_filter.model.saved import SavedModel
@@ -45,6 +45,9 @@ class Rulings:
         #: Decisions by the version in their header, and those by versions that are not known here.
         self.counted: Counter[str] = Counter()
         self.unknown = 0
+        for number, ruling in enumerate(self.all):
+            if ruling.rules.features:  # what remembers reads each payment, before its rules decide as well
+                self.oracle(number)
 
     @property
     def columns(self) -> list[PaymentSchema]:
@@ -53,43 +56,32 @@ class Rulings:
 
     @property
     def features(self) -> list[Feature]:
-        """Those of all rules: on one checkpoint they are the same."""
+        """Those of all rules."""
         return list({one.described: one for ruling in self.all for one in ruling.rules.features}.values())
 
     @property
     def results(self) -> list[str]:
         """Names of the fields of a flagged record that are the filter's own: features and score."""
         scores = [SCORE] if any(ruling.rules.model for ruling in self.all) else []
-        return [feature.name for feature in self.features] + scores
+        return list(dict.fromkeys(feature.name for feature in self.features)) + scores
 
     @property
-    def remembering(self) -> Oracle | None:
-        """One that computes features; None where no rules have any."""
-        return next((self.oracle(number) for number, ruling in enumerate(self.all) if ruling.rules.features), None)
+    def remembering(self) -> list[Oracle]:
+        """Those that compute features."""
+        return [oracle for oracle in self._oracles.values() if oracle.remembers]
 
     def _oracle(self, number: int) -> Oracle:
         ruling = self.all[number]
         features = tuple(tuple(one.to_document()) for one in ruling.rules.features)
         kind = ruling.schema, features, ruling.velocity_payments, ruling.rules.model_version
         if kind not in self._oracles:
-            self._oracles[kind] = Oracle(
-                ruling.schema, ruling.rules, ruling.velocity_payments, self._model_of(ruling.rules), self._empty_at()
-            )
+            model = self._model_of(ruling.rules)
+            self._oracles[kind] = Oracle(ruling.schema, ruling.rules, ruling.velocity_payments, model)
         return self._oracles[kind]
 
     def _predicates(self, number: int) -> Predicates:
         ruling = self.all[number]
         return Predicates(ruling.rules, ruling.rules.columns(ruling.schema))
-
-    def _empty_at(self) -> dict[int, list[int]]:
-        """Where the features' state began empty, by partition: after rules that have none."""
-        found: dict[int, list[int]] = {}
-        has = {version: bool(self.all[number].rules.features) for version, number in self._numbers.items()}
-        for before, one in pairwise(self._began):
-            if has[one.version] and not has[before.version]:
-                for partition, offset in one.begin.items():
-                    found.setdefault(partition, []).append(offset)
-        return found
 
     def see(self, source: Source) -> int | None:
         """The rules that a decision is to be judged by; None: those of its header were replaced before it could be."""
@@ -117,7 +109,7 @@ class Rulings:
             for number in self.of(place)
         }
         shown = None if all(unread.values()) else value
-        oracles = set(map(self.oracle, unread)).union(one for one in self._oracles.values() if one.remembers)
+        oracles = set(map(self.oracle, unread)).union(self.remembering)
         reads = {oracle: oracle.read(shown, place) for oracle in oracles}
         return {
             number: Decision(reason, (), ()) if reason else judge(reads[self.oracle(number)], self.predicates(number))

@@ -140,17 +140,17 @@ class _History:
 
     #: Where reading begins, by partition.
     start: dict[int, int]
-    #: The key's place among a payment's fields.
-    key_at: int = 0
     #: Append time in ms since 1970 up to which windows reach back to before what can be read, by partition.
     untold_until: dict[int, int] = field(default_factory=dict)
-    #: Keys with payments on several partitions.
-    scattered: frozenset[Hashable] = frozenset()
+    #: Keys with payments on several partitions, by the key's place among a payment's fields.
+    scattered: dict[int, frozenset[Hashable]] = field(default_factory=dict)
 
-    def can_tell(self, partition: int, timestamp_ms: int, decision: Decision) -> bool:
+    def can_tell(self, partition: int, timestamp_ms: int, decision: Decision, oracle: Oracle) -> bool:
         """Whether the features of a valid payment follow from what is read."""
-        key = decision.fields[self.key_at]
-        return timestamp_ms > self.untold_until.get(partition, timestamp_ms - 1) and key not in self.scattered
+        if not oracle.remembers:
+            return True
+        is_scattered = decision.fields[oracle.key_at] in self.scattered[oracle.key_at]
+        return timestamp_ms > self.untold_until.get(partition, timestamp_ms - 1) and not is_scattered
 
 
 def _find_history(
@@ -161,8 +161,8 @@ def _find_history(
     All by partition: the query's state has nothing of what lies before `begin`, as far as that is known; `low` is the
     first retained offset, `first` the first audited one, `last` the one after the last.
     """
-    start, oracle = dict(first), rulings.remembering
-    if oracle is None:
+    start, keys = dict(first), {oracle.key_at: oracle for oracle in rulings.remembering}
+    if not keys:
         return _History(start)
     longest_ms = reach_ms(rulings.features)
     untold: dict[int, int] = {}
@@ -175,7 +175,8 @@ def _find_history(
         oldest = first_time_ms(settings, number, low[number], last[number]) if is_cut else None
         if oldest is not None:
             untold[number] = oldest + longest_ms
-    return _History(start, oracle.key_at, untold, _scattered(settings, oracle, start, last))
+    scattered = {key_at: _scattered(settings, oracle, start, last) for key_at, oracle in keys.items()}
+    return _History(start, untold, scattered)
 
 
 def _scattered(settings: Settings, oracle: Oracle, start: Offsets, end: Offsets) -> frozenset[Hashable]:
@@ -266,9 +267,12 @@ class _Reader:
         if place.offset < first[place.partition]:
             return False
         failed = next((one for one in decisions.values() if one.failure), None)  # by one of the rules: it counts once
-        due = failed or next(iter(decisions.values()))
+        number, due = next(iter(decisions.items()))
+        due = failed or due
         is_valid = due.reason is None and not failed
-        can_tell = not is_valid or history.can_tell(place.partition, place.timestamp_ms, due)
+        can_tell = not is_valid or history.can_tell(
+            place.partition, place.timestamp_ms, due, self._rulings.oracle(number)
+        )
         for at, (number, own) in enumerate(decisions.items()):
             key, value = (None, None) if own.reason in _UNREAD else (message.key(), message.value())
             self._books.expect(

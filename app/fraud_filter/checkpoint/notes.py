@@ -62,13 +62,15 @@ class Input:
     """The topic that the checkpoint's offsets belong to, and where the query began at first, by partition.
 
     `topic_id` is "" where the brokers give none; `begin` is empty where something was committed before it was kept.
-    `restart`: where its logs began again, after the state was dropped or begun; empty where they never did.
+    `restart`: where its logs began again, after the state was dropped or was to be made again; empty where they never
+    did. `decided`: all payments before these offsets are decided; they are read for the state.
     """
 
     topic: str
     topic_id: str
     begin: dict[int, int]
     restart: dict[int, int] = field(default_factory=dict)
+    decided: dict[int, int] = field(default_factory=dict)
 
     @property
     def first(self) -> dict[int, int]:

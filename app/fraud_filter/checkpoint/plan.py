@@ -20,12 +20,11 @@ AsyncProgressTrackingMicroBatchExecution.validateOffsetLogAndGetPrevOffset, Cont
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fraud_filter.checkpoint.contents import Broken, Contents
 from fraud_filter.checkpoint.entries import COMMITS, OFFSETS, OffsetEntry, first_entry
-from fraud_filter.checkpoint.progress import offsets_of
 from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.modes import MODES
@@ -36,6 +35,10 @@ GONE = "are gone from the topic"
 
 class UnrepairableError(FraudFilterError):
     """Nothing proves where to go on from."""
+
+
+class UnfitStateError(UnrepairableError):
+    """A repair would begin a batch elsewhere than the one that the state belongs to."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,8 @@ def plan_repair(contents: Contents, mode: ModeName, now_ms: int) -> Plan:
         now_ms: milliseconds since 1970, for entries that lack a time.
 
     Raises:
-        UnrepairableError: nothing proves where to go on from, or the query keeps state.
+        UnrepairableError: nothing proves where to go on from.
+        UnfitStateError: the query keeps state, which would not fit what is repaired; nothing was changed.
     """
     draft = _Draft()
     begins_anew = False
@@ -103,8 +107,9 @@ def plan_repair(contents: Contents, mode: ModeName, now_ms: int) -> Plan:
     else:
         begins_anew = _begin(draft, contents, mode, now_ms)
     if contents.stateful and not all(map(_fits_state, draft.steps)):
-        raise UnrepairableError(
-            f"{'; '.join(draft.reasons)}. The query keeps state, which fits its own batches only: it can't be repaired"
+        raise UnfitStateError(
+            f"{'; '.join(draft.reasons)}: the state fits its own batches only; a start of the filter makes it again "
+            "from the input topic"
         )
     return Plan(mode, tuple(draft.steps), tuple(draft.reasons), begins_anew)
 
@@ -128,27 +133,19 @@ def plan_skip(contents: Contents, mode: ModeName, topic: str, offsets: Mapping[i
     return Plan(mode, tuple(draft.steps), tuple(draft.reasons))
 
 
-def plan_restart(
-    contents: Contents, mode: ModeName, topic: str, notes: Callable[[dict[int, int]], list[Step]], why: str
-) -> Plan:
-    """Has the query begin again at batch 0, with empty logs and an empty state or none, where the newest commit ended.
+def plan_restart(contents: Contents, mode: ModeName, notes: Sequence[Step], why: str) -> Plan:
+    """Has the query begin again at batch 0, with empty logs and an empty state or none.
 
     Args:
-        notes: the steps that keep that place, which is told by partition of the topic; empty where nothing is
-            committed.
+        notes: the steps that keep where it begins, made first.
         why: the reason, for the log.
 
     Raises:
-        UnrepairableError: nothing proves what was committed, or that is of another topic.
+        UnrepairableError: nothing proves what was committed.
     """
-    proven = contents.proven
-    if contents.committed is not None and proven is None:
+    if contents.committed is not None and contents.proven is None:
         raise _unknown_place(contents)
-    sources = proven.offsets if proven else ()
-    at = next((offsets for source in sources if (offsets := offsets_of(source, topic))), {})
-    if proven and not at:
-        raise UnrepairableError(f"it is not about the topic {topic!r}")
-    return Plan(mode, (*notes(at), *map(Remove, (OFFSETS, COMMITS, "sources", "state"))), (why,))
+    return Plan(mode, (*notes, *map(Remove, (OFFSETS, COMMITS, "sources", "state"))), (why,))
 
 
 def _fits_state(step: Step) -> bool:

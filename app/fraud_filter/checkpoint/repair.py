@@ -20,20 +20,21 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from fraud_filter.checkpoint.contents import KEPT_ASIDE, Contents, read_contents
 from fraud_filter.checkpoint.entries import COMMITS, OFFSETS, BrokenEntryError
 from fraud_filter.checkpoint.files import CheckpointFiles
-from fraud_filter.checkpoint.notes import INPUT, KeptState, note_state
+from fraud_filter.checkpoint.notes import INPUT
 from fraud_filter.checkpoint.notes import STATE as KEPT_STATE
 from fraud_filter.checkpoint.plan import (
     GONE,
     Plan,
     Remove,
     Step,
+    UnfitStateError,
     UnrepairableError,
     Write,
     plan_repair,
@@ -199,6 +200,7 @@ def prepare_checkpoint(files: CheckpointFiles, settings: Settings) -> None:
 
     Raises:
         UsageError: nothing proves where to go on from.
+        UnfitStateError: the query keeps state, which would not fit what is repaired; nothing was changed.
         FraudFilterError: the file system refuses.
     """
     for log in (OFFSETS, COMMITS):
@@ -207,9 +209,10 @@ def prepare_checkpoint(files: CheckpointFiles, settings: Settings) -> None:
             _log.warning("checksums_dropped", log=log, files=",".join(stray))
     try:
         done = repair(files, settings.mode)
+    except UnfitStateError:
+        raise
     except UnrepairableError as error:
-        reason = f"can't be started from in {settings.mode} mode: {error}"
-        raise refused("checkpoint", settings.checkpoint, reason) from None
+        raise _refusal(settings, error) from None
     _tell(done, settings)
 
 
@@ -225,34 +228,25 @@ def go_on_at(files: CheckpointFiles, settings: Settings, offsets: Mapping[int, i
     _tell(_follow(files, plan, time.time()), settings)
 
 
-def change_state(files: CheckpointFiles, settings: Settings, wanted: KeptState | None) -> None:
-    """Has the query go on where the newest commit ended with an empty state, or without one.
+def restart(files: CheckpointFiles, settings: Settings, notes: Sequence[Step], why: str) -> None:
+    """Has the query begin again with empty logs and no state, where the `notes` say; `why` for the log.
 
-    Where nothing ran yet it only notes the state. A repair that was killed has been finished before.
+    Logs `event=checkpoint_repaired`. A repair that was killed has been finished before.
 
     Raises:
-        UsageError: nothing proves where to go on from.
-        FraudFilterError: the file system refuses.
+        UsageError: nothing proves what was committed.
+        FraudFilterError: the file system refuses, or a query runs on the checkpoint.
     """
-    contents = read_contents(files)
-    if not (contents.offsets or contents.commits or contents.stateful):
-        note_state(files, wanted)
-        return
-    kept = INPUT.read(files)
-
-    def notes(at: dict[int, int]) -> list[Step]:
-        noted: list[Step] = [Write(KEPT_STATE.path, KEPT_STATE.content(wanted)) if wanted else Remove(KEPT_STATE.path)]
-        return [*noted, Write(INPUT.path, INPUT.content(replace(kept, restart=at)))] if kept and at else noted
-
-    why = "the state of features begins empty" if wanted else f"{settings.mode} mode keeps no state of features"
     try:
-        plan = partial(plan_restart, mode=settings.mode, topic=settings.input_topic, notes=notes, why=why)
-        done = _follow(files, plan, time.time())
+        done = _follow(files, partial(plan_restart, mode=settings.mode, notes=notes, why=why), time.time())
     except UnrepairableError as error:
-        reason = f"can't be started from in {settings.mode} mode: {error}"
-        raise refused("checkpoint", settings.checkpoint, reason) from None
-    _log.warning("state_begins_empty" if wanted else "state_dropped", mode=settings.mode)
+        raise _refusal(settings, error) from None
     _tell(done, settings)
+
+
+def _refusal(settings: Settings, error: UnrepairableError) -> UsageError:
+    reason = f"can't be started from in {settings.mode} mode: {error}"
+    return refused("checkpoint", settings.checkpoint, reason)
 
 
 def _tell(done: Repair, settings: Settings) -> None:

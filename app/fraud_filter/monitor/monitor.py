@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from pyroaring import BitMap64
 
 from fraud_filter.checkpoint.files import CheckpointFiles
 from fraud_filter.checkpoint.notes import Loss
@@ -28,6 +30,7 @@ from fraud_filter.monitor.input_watch import Removals, Seen, Waits, watch_input
 from fraud_filter.monitor.pulse import Pulse, PulseReader
 from fraud_filter.monitor.watchdog import Kind, Verdict, Watchdog
 from fraud_filter.query.preflight import Inputs
+from fraud_filter.records import decision_id
 from fraud_filter.spark.internals import TaskReads
 from fraud_filter.text.logs import get_logger
 
@@ -49,6 +52,7 @@ class StartPosition:
     """Where a query was started: the id of its input topic, its offsets by partition, and its checkpoint's files.
 
     `watermark_ms`: that of its state, where the query has to know it. `writer`: the generation of what it writes.
+    `undecided`: the first offset by partition that is decided; what it reads before that is for its state.
     """
 
     topic_id: str
@@ -56,6 +60,15 @@ class StartPosition:
     files: CheckpointFiles
     watermark_ms: int = 0
     writer: int = 0
+    undecided: Offsets = field(default_factory=dict)
+
+    @property
+    def for_state(self) -> BitMap64:
+        """The payments that are read for the state alone, by `decision_id`."""
+        found = BitMap64()
+        for number, offset in self.undecided.items():
+            found |= BitMap64(range(decision_id(number, self.at.get(number, offset)), decision_id(number, offset)))
+        return found
 
 
 @dataclass

@@ -6,8 +6,7 @@ the loading of the rules file.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from fraud_filter.model.saved import SavedModel
@@ -67,19 +66,14 @@ class Oracle:
         rules: RuleSet,
         velocity_payments: int = 0,
         model: SavedModel | None = None,
-        empty_at: Mapping[int, Sequence[int]] | None = None,
     ) -> None:
-        """`velocity_payments` of a key are remembered for features (the setting); `model` is that of the rules.
-
-        `empty_at`: the offsets at which the filter's state began empty, in their order, by partition.
-        """
+        """`velocity_payments` of a key are remembered for features (the setting); `model` is that of the rules."""
         self.reader = PaymentReader(schema)
         columns = rules.columns(schema)
         own = {field.name for field in schema.fields}
         self.flagged_reader = PaymentReader(columns, [f.name for f in columns.fields if f.name not in own])
         self._schema, self._features, self._most = schema, rules.features, velocity_payments
         self._velocity: dict[int, Velocity] = {}
-        self._empty_at = {number: deque(offsets) for number, offsets in (empty_at or {}).items()}
         names = [field.name for field in schema.fields]
         self.key_at = names.index(rules.features[0].per) if rules.features else 0
         known = [field.name for field in rules.without_model().columns(schema).fields]
@@ -101,7 +95,7 @@ class Oracle:
                 return Decision(reason, (), ())
             truncated: tuple[str, ...] = ()
             if self._features and place:
-                known = self._of(place.partition, place.offset).see(place.offset, place.timestamp_ms, fields)
+                known = self._of(place.partition).see(place.offset, place.timestamp_ms, fields)
                 fields, truncated = (*fields, *known.values), known.truncated
             return Decision(None, (), (*fields, self._score.of(fields)) if self._score else fields, truncated)
         except Exception as error:
@@ -120,11 +114,7 @@ class Oracle:
         for partition in partitions:
             self._velocity.pop(partition, None)
 
-    def _of(self, partition: int, offset: int) -> Velocity:
-        empty_at = self._empty_at.get(partition)
-        while empty_at and empty_at[0] <= offset:
-            empty_at.popleft()
-            self._velocity.pop(partition, None)
+    def _of(self, partition: int) -> Velocity:
         if partition not in self._velocity:
             self._velocity[partition] = Velocity(self._features, self._schema, self._most)
         return self._velocity[partition]

@@ -23,6 +23,7 @@ Reason = Literal[
     "lock-lost",  # of the checkpoint: Kafka's brokers had not heard of us in time, or its file was removed
     "handed-over",  # another filter works now; this one, started as a standby, waits again
     "slots-lacking",  # too few task slots: of a pair the other one, which has its own, goes on meanwhile
+    "state-unreadable",  # the state of features: it is made again from the input topic
     "slots-back",  # too few task slots for some time, now enough
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
@@ -57,6 +58,11 @@ _NO_ANSWER = re.compile(r"An error occurred while calling \S+|\S+ does not exist
 GO_ON_WITHOUT = f"to go on without them, give false to the {named('fail_on_data_loss')}"
 #: Spark's Kafka source with `failOnDataLoss`, in every mode.
 _LOST = re.compile(r"Some data may have been lost.*?\nReason: (.+?)(?=\n|$)", re.DOTALL)
+#: Spark's conditions of a state that it can't load. Damage that it has no condition for is found by a search in vain.
+_STATE = re.compile(
+    r"CANNOT_LOAD_STATE_STORE(?!\.\w+_OUT_OF_MEMORY)|CHECKPOINT_FILE_CHECKSUM_VERIFICATION_FAILED"
+    r"|STATE_STORE_(ROW_CHECKSUM|BASE_CHECKPOINT_ID|KEY|VALUE|INVALID)_\w+|STREAMING_STATEFUL_OPERATOR_\w+"
+)
 #: What no restart cures, by what Spark says, and what it means to the user. Anything else is tried again.
 _INCURABLE = (
     (
@@ -102,6 +108,8 @@ def explain_failure(error: Any, settings: Settings) -> FraudFilterError:
     if lost and settings.fail_on_data_loss:
         topic = settings.input_topic
         return DataLossError(f"unread records of the topic {topic!r} are gone; Spark says: {lost[1]}; {GO_ON_WITHOUT}")
+    if found := _STATE.search(text + str(getattr(error, "_stackTrace", ""))):  # PySpark leaves the causes out
+        return RestartableError("state-unreadable", f"the state of the features can't be read: {found[0]}")
     return RestartableError("query-failed", f"the query failed in {settings.mode} mode: {cause(text)}")
 
 

@@ -46,6 +46,12 @@ class Comparison:
         return {} if self.recreated else find_losses(self.at or {}, self.bounds)
 
     @property
+    def undecided(self) -> Offsets:
+        """The first payments, by partition, that may have to be decided; those before them are read for a state."""
+        decided = {} if self.recreated or not self.kept else self.kept.decided
+        return {number: max(offset, decided.get(number, 0)) for number, offset in self.go_on_at.items()}
+
+    @property
     def go_on_at(self) -> Offsets:
         """Where to go on in each partition: after what is gone, and at the beginning of a topic that was recreated."""
         first = {number: low for number, (low, _) in self.bounds.items()}

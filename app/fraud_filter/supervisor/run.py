@@ -263,7 +263,8 @@ class FilterRun:
         spark, inputs = self.spark, self.inputs
         with self.stop.hastened_by(self.java.kill):
             slots = await_slots(spark, inputs, self.settings, self.monitor, self.stop)
-        settings, position = self._find_position()
+        broken = self.error is not None and self.error.reason == "state-unreadable"
+        settings, position = self._find_position(state_is_broken=broken)
         if self.search.start_at(position.at) and not self.stop.requested:
             with self.stop.hastened_by(self.java.kill):
                 has_moved = set_aside(
@@ -271,15 +272,17 @@ class FilterRun:
                 )
             if has_moved:
                 settings, position = self._find_position()
+            elif self.search.all_passed and inputs.rules.features and not self.stop.requested:
+                settings, position = self._find_position(state_is_broken=True)
         if self.stop.requested:
             return "stop-requested"
         with self._within_start():
             with self._restartable("broker-away", FraudFilterError):
-                self.written.follow(position.topic_id, position.at)
+                self.written.follow(position.topic_id, position.undecided)
             kept = self.standby.prepared if self.standby else None
             prepared = prepare_again(spark, inputs, settings, position.topic_id, kept, position.watermark_ms)
             with self._restartable("broker-away", FraudFilterError):
-                written = self.written.settle(self.stop)
+                written = self.written.settle(self.stop) | position.for_state
             if self.stop.requested:  # what is written is not known
                 return "stop-requested"
             query = start_query(inputs, settings, prepared, written, position.writer)
@@ -306,9 +309,12 @@ class FilterRun:
         self._query, self.first = (query, ending, position), False
         return "started"
 
-    def _find_position(self) -> tuple[Settings, StartPosition]:
+    def _find_position(self, *, state_is_broken: bool = False) -> tuple[Settings, StartPosition]:
         with self._within_start(), self._restartable("checkpoint-away", CheckpointError):
-            return find_start_position(self.spark, self.inputs, self.settings, self.monitor, self.stop, self.lock)
+            return find_start_position(
+                self.spark, self.inputs, self.settings, self.monitor, self.stop, self.lock,
+                state_is_broken=state_is_broken,
+            )  # fmt: skip
 
     def _follow(self) -> Event:
         """Makes no call that could hang."""

@@ -65,11 +65,14 @@ class Search:
         self._trying = self._advanced = self._reads = False
         #: Partitions of which a try took more memory than there is, or Java died.
         self.heavy: set[int] = set()
+        #: Whether the last search found that each record passes without the state.
+        self.all_passed = False
 
     def start_at(self, at: Offsets) -> bool:
         """A query is to start at these offsets: whether a search comes before it."""
         if at != self._at:
             self._at, self._ends, self._narrowing, self._trying = dict(at), 0, None, False
+            self.all_passed = False
         self._reads = True
         return self._ends >= _ENDS and self.settings.source == "kafka"
 
@@ -126,7 +129,9 @@ class Search:
             return None
         self._narrowing, self._ends = None, 0
         _log.warning("searched_record", query=self.settings.query_name, found=len(narrowing.found))
-        return None if narrowing.is_vain or narrowing.is_unproven else narrowing
+        is_told = not (narrowing.is_vain or narrowing.is_unproven)
+        self.all_passed = is_told and not narrowing.found
+        return narrowing if is_told else None
 
     def _note_heavy(self, spans: list[Span]) -> None:
         if len(spans) == 1:
@@ -155,7 +160,7 @@ class Search:
         try:
             with java.killed_after(_MOST_S):
                 # A try that failed has written some.
-                known = settle(written, self.stop)
+                known = settle(written, self.stop) | position.for_state
                 decide_range(spark, inputs, self.settings, position, known, spans, without, looks_back=looks_back)
         except (Py4JJavaError, PySparkException) as error:  # others are no answer of Java's
             said = str(error)
@@ -284,7 +289,7 @@ def set_aside(
         return False
     own = {layout.HEADER_RULES: ruling_of(inputs.rules, inputs.schema, settings).version}
     own |= {layout.HEADER_WRITER: str(position.writer)}
-    known = settle(written, search.stop)
+    known = settle(written, search.stop) | position.for_state
     own |= {layout.HEADER_TOPIC_ID: position.topic_id} if position.topic_id else {}
     own |= {layout.HEADER_MODEL: inputs.model.version} if inputs.model else {}
     for partition, offset in found.found:

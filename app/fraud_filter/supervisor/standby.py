@@ -26,7 +26,7 @@ from fraud_filter.supervisor.java import Java, silenced
 from fraud_filter.supervisor.losses import compare
 from fraud_filter.supervisor.query_run import Prepared, prepare
 from fraud_filter.supervisor.signals import Stop
-from fraud_filter.supervisor.start_position import match_state
+from fraud_filter.supervisor.state import find_misfit, look_back, wanted_state
 from fraud_filter.supervisor.warm_up import warm_up
 from fraud_filter.supervisor.written import WrittenDecisions
 from fraud_filter.text.logs import get_logger
@@ -148,7 +148,7 @@ class Standby:
                     rollback_at = time.monotonic() + _ROLLBACK_S
                 if when := self.asks:
                     self.asks = None  # what comes back to the queue waits in its turn
-                    match_state(files, inputs, self.settings, only_check=True)
+                    self._check_state(files, inputs)
                     request = self._request(files, when)
                 if request:
                     request.renew()
@@ -163,6 +163,11 @@ class Standby:
             self._waits, self.asks = False, None
             if request:
                 request.withdraw()
+
+    def _check_state(self, files: CheckpointFiles, inputs: Inputs) -> None:
+        """Refuses to ask for a handover after which the state could not be made."""
+        if self.settings.source == "kafka" and find_misfit(files, wanted_state(inputs, self.settings)):
+            look_back(inputs, self.settings, compare(files, self.settings))
 
     def _request(self, files: CheckpointFiles, when: When) -> Request:
         """Asks for the handover; says what it costs where that is not nothing."""
@@ -201,7 +206,7 @@ class Standby:
             return
         try:
             found = compare(files, self.settings)
-            self.written.follow(found.topic.id, found.at or {})
+            self.written.follow(found.topic.id, found.undecided)
         except FraudFilterError as error:
             _log.warning("standby_blind", query=self.settings.query_name, reason=error)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,21 +10,11 @@ from typing import TYPE_CHECKING
 from fraud_filter.checkpoint.contents import read_contents
 from fraud_filter.checkpoint.entries import read_watermark
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles, open_files
-from fraud_filter.checkpoint.notes import (
-    INPUT,
-    STATE,
-    Began,
-    Input,
-    KeptState,
-    Loss,
-    add_losses,
-    next_writer,
-    note_state,
-    note_version,
-)
-from fraud_filter.checkpoint.progress import CheckpointReader, Offsets
-from fraud_filter.checkpoint.repair import change_state, finish, go_on_at, prepare_checkpoint
-from fraud_filter.config import Settings, duration_s, refused
+from fraud_filter.checkpoint.notes import INPUT, Began, Input, Loss, add_losses, next_writer, note_version
+from fraud_filter.checkpoint.plan import UnfitStateError
+from fraud_filter.checkpoint.progress import Offsets
+from fraud_filter.checkpoint.repair import finish, go_on_at, prepare_checkpoint
+from fraud_filter.config import Settings, duration_s
 from fraud_filter.kafka.admin import require_append_time
 from fraud_filter.kafka.consumer import first_offsets, first_since, first_time_ms
 from fraud_filter.lock.checkpoint_lock import Lock
@@ -37,6 +26,7 @@ from fraud_filter.query.velocity import needs_watermark
 from fraud_filter.rules.version import ruling_of
 from fraud_filter.supervisor.losses import Comparison, compare, describe_losses, require_all
 from fraud_filter.supervisor.signals import Stop
+from fraud_filter.supervisor.state import find_misfit, first_times, rebuild_state, require_fit, wanted_state
 from fraud_filter.text.logs import get_logger
 
 if TYPE_CHECKING:
@@ -46,19 +36,29 @@ _log = get_logger(__name__)
 
 
 def find_start_position(
-    spark: SparkSession, inputs: Inputs, settings: Settings, monitor: Monitor, stop: Stop, lock: Lock
+    spark: SparkSession,
+    inputs: Inputs,
+    settings: Settings,
+    monitor: Monitor,
+    stop: Stop,
+    lock: Lock,
+    *,
+    state_is_broken: bool = False,
 ) -> tuple[Settings, StartPosition]:
     """Makes the checkpoint one that the query over `inputs` can start from, and says where it goes on.
 
     All is written down before anything is read. What is gone from the topic is noted and counted, and passed over where
     `fail_on_data_loss` is off. A word such as `latest` becomes offsets at the first start alone.
 
+    Args:
+        state_is_broken: the last query could not read its state.
+
     Returns:
         The settings with which the query starts; they name offsets where nothing is committed yet. And its position.
 
     Raises:
         DataLossError: records are lost, or the topic was recreated, and `fail_on_data_loss` is on.
-        UsageError: the checkpoint belongs to a query over another source or topic, has the state of other features, or
+        UsageError: the checkpoint belongs to a query over another source or topic, its state can't be made again, or
             the query would begin where the topic has no offset.
         CheckpointError: the checkpoint's file system refuses, or the checkpoint is gone.
         RestartableError: the brokers don't answer, or a transaction has to end first.
@@ -66,27 +66,47 @@ def find_start_position(
     files = open_files(spark, settings)
     lock.hold(files, lambda: stop.requested)
     finish(files)
-    match_state(files, inputs, settings)
-    prepare_checkpoint(files, settings)
     if settings.source != "kafka":
+        require_fit(files, inputs, settings)
+        prepare_checkpoint(files, settings)
         return settings, StartPosition("", {}, files, writer=next_writer(files))
-    found = compare(files, settings)
+    found = _prepare(files, inputs, settings, state_is_broken=state_is_broken)
     if monitor.has_started and found.kept is None:
         raise CheckpointError(f"checkpoint {files.location}: what the query wrote is not there: is its volume mounted?")
-    if settings.fail_on_data_loss:
-        require_all(found, settings)
     losses = _losses(found, monitor.ends)
     at = _pass_losses(files, settings, found, losses)
     _note_input(files, settings, found, at)
     monitor.count_lost(add_losses(files, losses))
     if found.number is None:
         settings = preflight.begin_at(settings, at, found.topic.partitions)
-    _note_rules(files, inputs, settings, found, at)
-    writer = next_writer(files)
+    undecided = at | {number: offset for number, offset in found.undecided.items() if offset > at.get(number, 0)}
+    _note_rules(files, inputs, settings, found, undecided)
+    position = StartPosition(found.topic.id, at, files, writer=next_writer(files), undecided=undecided)
     if not inputs.rules.features:
-        return settings, StartPosition(found.topic.id, at, files, writer=writer)
+        return settings, position
     settings = fit_lag(settings, at, found.ends)
-    return settings, StartPosition(found.topic.id, at, files, find_watermark(files, inputs, settings), writer)
+    return settings, replace(position, watermark_ms=find_watermark(files, inputs, settings))
+
+
+def _prepare(files: CheckpointFiles, inputs: Inputs, settings: Settings, *, state_is_broken: bool) -> Comparison:
+    """Repairs the checkpoint, or has its state made again where that does not fit; returns it beside the topic."""
+    if inputs.rules.features:
+        require_append_time(settings, [settings.input_topic])
+    why = "the state can't be read" if state_is_broken else find_misfit(files, wanted_state(inputs, settings))
+    if not why:
+        try:
+            prepare_checkpoint(files, settings)
+        except UnfitStateError as error:
+            why = str(error)
+    found = compare(files, settings)
+    if settings.fail_on_data_loss:
+        require_all(found, settings)
+    if not why and inputs.rules.features and is_watermark_ahead(files, inputs, settings, found):
+        why = "the state's watermark is ahead of payments that are not decided"
+    if why:
+        rebuild_state(files, inputs, settings, found, why)
+        found = compare(files, settings)
+    return found
 
 
 def _pass_losses(files: CheckpointFiles, settings: Settings, found: Comparison, losses: list[Loss]) -> Offsets:
@@ -152,63 +172,6 @@ def _count(losses: list[Loss]) -> int:
     return sum(loss.end - loss.start for loss in losses)
 
 
-def match_state(files: CheckpointFiles, inputs: Inputs, settings: Settings, *, only_check: bool = False) -> None:
-    """Notes the features in a new checkpoint; does nothing where those of the checkpoint are the same.
-
-    Where features may be skipped (`features_unsupported`), a mode that computes none drops their state, and one that
-    computes them again begins with empty windows. With `only_check` it notes and changes nothing.
-
-    Raises:
-        UsageError: the checkpoint has state of other features, or the features need a state that it has not; or the
-            topic's timestamps are the producers' own.
-        CheckpointError: the file system refuses.
-    """
-    if inputs.rules.features:
-        require_append_time(settings, [settings.input_topic])
-    features = [json.loads(json.dumps(feature.described)) for feature in inputs.rules.features]
-    wanted = KeptState(features, inputs.state_partitions, settings.velocity_payments) if features else None
-    kept = STATE.read(files)
-    if kept == wanted:
-        return
-    if _may_change(kept, wanted, settings):
-        if not only_check:
-            change_state(files, settings, wanted)
-        return
-    newest = CheckpointReader(files, settings.input_topic).newest()
-    if newest is None:
-        if not only_check:
-            note_state(files, wanted)
-        return
-    ends = json.dumps({settings.input_topic: {str(number): at for number, at in sorted(newest.end.items())}})
-    remedy = f"put back what it was made with, or give a new location and starting_offsets {ends!r}"
-    raise refused("checkpoint", settings.checkpoint, _difference(kept, wanted), f"{remedy}: its windows begin empty")
-
-
-def _may_change(kept: KeptState | None, wanted: KeptState | None, settings: Settings) -> bool:
-    """Whether the checkpoint may go on with another state: rules that lost their features may do so by mistake."""
-    if settings.features_unsupported != "skip" or settings.source != "kafka":
-        return False
-    return kept is None or (wanted is None and bool(MODES[settings.mode].lacks_features))
-
-
-def _difference(kept: KeptState | None, wanted: KeptState | None) -> str:
-    if kept is None:
-        return "was made without features, and its state can't be added later"
-    if wanted is None:
-        return "holds the state of features, which this query does not compute"
-    if kept.features != wanted.features:
-        old, new = ({str(feature[0]): feature for feature in state.features} for state in (kept, wanted))
-        changed = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
-        what = ", ".join(changed) or "their order"
-        return f"holds the state of other features than the rules have (changed: {what})"
-    numbers = {
-        "velocity_partitions": (kept.partitions, wanted.partitions),
-        "velocity_payments": (kept.payments, wanted.payments),
-    }
-    changes = (f"{name} is {now} and was {was}" for name, (was, now) in numbers.items() if was != now)
-    return f"holds a state that can't be changed: {', '.join(changes)}"
-
-
 def fit_lag(settings: Settings, at: Mapping[int, int], ends: Mapping[int, int]) -> Settings:
     """Settings whose `velocity_lag` is longer than the backlog, however old that is.
 
@@ -231,6 +194,15 @@ def fit_lag(settings: Settings, at: Mapping[int, int], ends: Mapping[int, int]) 
     lag = f"{round(2 * behind_s) + 1} seconds"
     _log.warning("state_kept_longer", velocity_lag=lag, backlog_s=behind_s)
     return settings.model_copy(update={"velocity_lag": lag})
+
+
+def is_watermark_ahead(files: CheckpointFiles, inputs: Inputs, settings: Settings, found: Comparison) -> bool:
+    """Whether the query would reject payments as late because a clock was ahead when the state was written."""
+    watermark_ms = find_watermark(files, inputs, settings)
+    if not watermark_ms:
+        return False
+    first_ms = min(first_times(settings, found).values(), default=0)
+    return watermark_ms > first_ms - inputs.rules.features[0].late_ms
 
 
 def find_watermark(files: CheckpointFiles, inputs: Inputs, settings: Settings) -> int:

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import pytest
 
 from fraud_filter import modes
-from fraud_filter.checkpoint.plan import Plan, Remove, UnrepairableError, Write, plan_repair, plan_skip
+from fraud_filter.checkpoint.plan import Plan, Remove, UnfitStateError, UnrepairableError, Write, plan_repair, plan_skip
 from fraud_filter.config import ModeName
 from logbook import (
     BEGIN,
@@ -156,7 +156,7 @@ def test_a_checkpoint_with_state_is_refused_but_not_one_that_needs_no_repair() -
     whole = replace(contents_of(checkpoint({0: 1, 1: 2}, [0, 1])), stateful=True)
     gap = replace(contents_of(checkpoint({0: 1, 2: 3}, [0, 2])), stateful=True)
     assert plan_repair(whole, "micro-batch", NOW_MS).steps == ()
-    with pytest.raises(UnrepairableError, match="keeps state"):
+    with pytest.raises(UnfitStateError, match="the state fits its own batches only"):
         plan_repair(gap, "micro-batch", NOW_MS)
 
 
