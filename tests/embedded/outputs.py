@@ -54,6 +54,7 @@ class Outputs:
         topic_id: str = "",
         version: str = "",
         headers: Mapping[str, str] | None = None,
+        topic: str = "",
     ) -> list[Placed]:
         """Appends a flagged record for each payment.
 
@@ -64,13 +65,14 @@ class Outputs:
             timestamp_ms: another source.timestamp than the payment's, in milliseconds since 1970.
             topic_id: of the payment's topic, for a header; "" for none. `version`: of the rules, as well.
             headers: further ones.
+            topic: another than that of flagged payments.
         """
         records = []
         for paid in payments:
             fields = {**json.loads(paid.value or b""), **(changes or {}), layout.RULES_FIELD: list(rules)}
             more = [(name, text.encode()) for name, text in (headers or {}).items()]
             records.append((key, json.dumps(fields).encode(), _source(paid, timestamp_ms, topic_id, version) + more))
-        return self._write(self.stage.flagged, records, partition)
+        return self._write(topic or self.stage.flagged, records, partition)
 
     def reject(self, payments: Iterable[Placed], reason: str = layout.REASON_MALFORMED, **other: Any) -> list[Placed]:
         """Appends a rejected record for each payment; `other` may have a `key` or `value` that is not the payment's."""

@@ -57,6 +57,17 @@ def test_decisions_on_what_is_not_committed_are_known(reader: WrittenDecisions, 
     assert settled(reader, stage, {0: 0, 1: 0}) == {decision_id(0, number) for number in range(6)} | {decision_id(1, 2)}
 
 
+def test_approvals_of_a_filter_that_decided_all_are_known(topics: Any, stage: Stage, outputs: Outputs) -> None:
+    """Other rules could flag what is approved."""
+    first, second = outputs.pay(*large(2))
+    approved = topics("approved")
+    outputs.flag([first], topic_id=topic_id(stage))
+    outputs.flag([second], topic_id=topic_id(stage), topic=approved)
+    reader = WrittenDecisions(stage.settings().model_copy(update={"approved_topic": approved}))
+    assert settled(reader, stage, {0: 0, 1: 0}) == {decision_id(0, first.offset), decision_id(0, second.offset)}
+    reader.close()
+
+
 def test_what_comes_while_it_settles_is_known_too(reader: WrittenDecisions, stage: Stage, outputs: Outputs) -> None:
     """A process that was killed has sent it, or one dies slowly."""
     paid, own = outputs.pay(*large(20)), topic_id(stage)

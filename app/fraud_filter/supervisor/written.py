@@ -23,7 +23,7 @@ from fraud_filter import schema as layout
 from fraud_filter.config import Settings
 from fraud_filter.config.outputs import output_topics
 from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.kafka.admin import require_append_time
+from fraud_filter.kafka.admin import find_topics, open_admin, require_append_time
 from fraud_filter.kafka.consumer import find_bounds, find_input_bounds, find_partitions, first_times_ms, open_consumer
 from fraud_filter.kafka.refusals import NoBrokerError, no_broker, unread_offsets
 from fraud_filter.records import decision_id
@@ -74,17 +74,15 @@ class WrittenDecisions:
             return
         self.close()
         try:
-            require_append_time(
-                self._settings,
-                [getattr(self._settings, name) for name in ("input_topic", *output_topics(self._settings))],
-            )
+            outputs = _find_outputs(self._settings)
+            require_append_time(self._settings, [getattr(self._settings, name) for name in ("input_topic", *outputs)])
         except NoBrokerError:
             raise  # it says nothing of timestamps
         except UsageError as error:
             _log.warning("decisions_may_repeat", query=self._settings.query_name, reason=error)
             return
         self._topic_id, self._since = topic_id, dict(at)
-        self._reader = _Reader(self._settings, topic_id, at, _find_start(self._settings, at))
+        self._reader = _Reader(self._settings, topic_id, at, outputs)
 
     def settle(self, stop: Stop) -> BitMap64:
         """The decisions that the outputs hold once they are quiet, as `decision_id` of their payments.
@@ -108,11 +106,18 @@ class WrittenDecisions:
         self._reader, self._since = None, {}
 
 
-def _find_start(settings: Settings, at: Mapping[int, int]) -> dict[Place, int]:
+def _find_outputs(settings: Settings) -> list[str]:
+    """The settings that name the outputs: with `emit=flagged` also that of approvals, if it is there."""
+    written = output_topics(settings)
+    is_there = find_topics(open_admin(settings), settings, [settings.approved_topic])
+    return written if settings.emit == "all" or not is_there else [*written, "approved_topic"]
+
+
+def _find_start(settings: Settings, outputs: list[str], at: Mapping[int, int]) -> dict[Place, int]:
     """Where in the outputs no decision on a payment from `at` on can lie before."""
     with open_consumer(settings) as consumer:
         # In this order: a payment that is appended after the look at the input is decided after that at the outputs.
-        start = _ends(consumer, settings)
+        start = _ends(consumer, settings, outputs)
         ends = {number: end for number, (_, end) in find_input_bounds(consumer, settings).items()}
         unread = {number: at.get(number, 0) for number, end in ends.items() if at.get(number, 0) < end}
         times = first_times_ms(settings, unread, ends)
@@ -127,19 +132,20 @@ def _find_start(settings: Settings, at: Mapping[int, int]) -> dict[Place, int]:
         return start | {(one.topic, one.partition): one.offset for one in found if not one.error and one.offset >= 0}
 
 
-def _ends(consumer: Consumer, settings: Settings) -> dict[Place, int]:
+def _ends(consumer: Consumer, settings: Settings, outputs: list[str]) -> dict[Place, int]:
     ends = {}
-    for topic, numbers in find_partitions(consumer, settings, output_topics(settings)).items():
+    for topic, numbers in find_partitions(consumer, settings, outputs).items():
         for number, (_, end) in find_bounds(consumer, settings, topic, numbers).items():
             ends[topic, number] = end
     return ends
 
 
 class _Reader:
-    """Reads the outputs from `start` on until it is closed."""
+    """Reads the outputs, named by their settings, until it is closed."""
 
-    def __init__(self, settings: Settings, topic_id: str, since: Mapping[int, int], start: dict[Place, int]) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, topic_id: str, since: Mapping[int, int], outputs: list[str]) -> None:
+        self._settings, self._outputs = settings, outputs
+        start = _find_start(settings, outputs, since)
         self._topic, self._topic_id = settings.input_topic.encode(), topic_id.encode()
         self._since, self._newest = dict(since), dict[int, int]()
         self._ids = BitMap64()
@@ -166,7 +172,7 @@ class _Reader:
         """The payments decided, once all that is there was read and no further decision came for a while."""
         settings, asked = self._settings, time.monotonic()
         with open_consumer(settings) as consumer:
-            ends = _ends(consumer, settings)
+            ends = _ends(consumer, settings, self._outputs)
         moved, before, reached = asked, 0, 0.0
         while not stop.requested:
             if self.error:
