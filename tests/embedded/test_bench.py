@@ -1,4 +1,4 @@
-"""A short bench as a user runs it: real broker, real Spark, the plain loop, and what it writes."""
+"""A short bench as a user runs it: real broker, real Spark, other engines, what it writes, and what a kill does."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from browser import measure
+from exhaustive import exhaustive
+from lab.bench.flink import program as flink
 from running import until
 
 SIZES = "partitions=3;rule_count=20;blocked_ids=50"
@@ -34,11 +36,11 @@ class Ran(NamedTuple):
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """A bench of the plain loop, and of a mode as it is and with other sizes and another place of its checkpoint."""
+    """A bench of Kafka Streams, and of a mode as it is and with other sizes and another place of its checkpoint."""
     directory = tmp_path_factory.mktemp("bench")
     place, log, output = directory / "checkpoints", directory / "log", directory / "out"
     place.mkdir()
-    names = ["real-time", f"real-time:{SIZES};checkpoint={place}", "floor"]
+    names = ["real-time", f"real-time:{SIZES};checkpoint={place}", "streams", "streams-eos"]
     argv = [sys.executable, "-m", "fraud_filter", "lab", "bench", "--contenders", ",".join(names), *SHORT, *QUICK]
     env = {**os.environ, "TMPDIR": str(directory)}
     checkpoints: set[Path] = set()
@@ -76,11 +78,11 @@ def test_every_contender_is_measured_and_audited(ran: Ran, report: dict[str, Any
         assert result["cpu_s_per_1000"] > 0
         assert result["rss_mib"] > 50
     median = {result["mode"]: result["p50_ms"] for result in report["results"]}
-    ratio = report["ratios"]["real-time/floor"]["p50"]
-    assert ratio == pytest.approx(median["real-time"] / median["floor"], rel=0.01)
-    assert report["ratios"].keys() == {f"{ran.names[1]}/real-time", "real-time/floor"}
-    assert {"librdkafka", "kafka", "spark"} <= report["versions"].keys()
-    assert "real-time/floor at 200/s: p50" in ran.said
+    ratio = report["ratios"]["real-time/streams"]["p50"]
+    assert ratio == pytest.approx(median["real-time"] / median["streams"], rel=0.01)
+    assert report["ratios"].keys() == {f"{ran.names[1]}/real-time", "real-time/streams", "real-time/streams-eos"}
+    assert {"kafka_streams", "kafka", "spark"} <= report["versions"].keys()
+    assert "real-time/streams at 200/s: p50" in ran.said
     assert "Traceback" not in ran.said
 
 
@@ -97,6 +99,8 @@ def test_the_raw_figures_agree_with_each_other(report: dict[str, Any]) -> None:
         assert sum(rate["append_ms"].values()) == rate["decisions"]
         due = HdrHistogram.decode(rate["due_us_hdr"])
         assert due.get_total_count() == rate["decisions"]
+        # Transactions are seen when they are committed, each 100 ms.
+        assert rate["append"]["p90_ms"] > 50 or start["contender"] != "streams-eos"
         # The due time comes before the append, whatever the rounding of the stamps.
         assert due.get_value_at_percentile(50) / 1000 > rate["append"]["p50_ms"] - 1
         assert 0 <= rate["stolen_share"] < 1
@@ -113,3 +117,19 @@ def test_all_files_are_there_and_a_browser_shows_the_page(ran: Ran, tmp_path: Pa
     told = measure(ran.output / "bench-report.html", tmp_path)
     assert len(told["plots"]) == 1
     assert (told["outside"], told["loaded"], told["wide"]) == ([], [], False)
+
+
+@pytest.mark.timeout(420)
+@pytest.mark.parametrize(
+    "name", exhaustive(("streams", "streams-eos", "flink", "flink-eos", "real-time"), but=["streams-eos"])
+)
+def test_a_kill_loses_nothing_and_what_it_repeats_is_counted(name: str, tmp_path: Path) -> None:
+    if name.startswith("flink") and flink.lacks():
+        pytest.skip(flink.lacks())
+    argv = [sys.executable, "-m", "fraud_filter", "lab", "bench", "--kill", "--contenders", name, *SHORT, *QUICK]
+    ran = subprocess.run([*argv, "--output", str(tmp_path)], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    (result,) = json.loads((tmp_path / "bench-report.json").read_text())["results"]
+    assert (result["lost"], result["unexpected"]) == (0, 0)
+    assert (result["duplicated"] > 0) == (name in ("streams", "flink"))
+    assert result["gap_s"] > 0.5

@@ -1,1 +1,1 @@
-"""The bench: modes, a plain client and Apache Flink under the same load, round by round, measured and audited."""
+"""The bench: modes, Kafka Streams and Apache Flink under the same load, round by round, measured and audited."""

@@ -1,4 +1,4 @@
-"""What a contender's name may change: `linger_ms=5` or `rule_count=200`, several joined by `;`."""
+"""What a contender's name may change: `linger_ms=5`, `rule_count=200` or `commit.interval.ms=10`, joined by `;`."""
 
 from __future__ import annotations
 
@@ -49,6 +49,24 @@ class Change:
     others: Mapping[str, Any]
     sizes: Mapping[str, int]
     checkpoints: Path | None = None
+
+
+def parse_options(text: str) -> dict[str, str]:
+    """Options of an engine, by the names that it gives them, such as `commit.interval.ms=10`.
+
+    Raises:
+        UsageError: one is no option.
+    """
+    given = {}
+    for part in text.split(";"):
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if not equals or "." not in name:
+            raise UsageError(
+                f"argument --contenders: {part.strip()!r} is not accepted: give OPTION=VALUE, several separated by "
+                "`;`, of the engine's own options, such as commit.interval.ms=10"
+            )
+        given[name] = value
+    return given
 
 
 def parse_change(text: str) -> Change:

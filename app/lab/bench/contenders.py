@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import shutil
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import libversion
-
 from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError, UsageError
-from lab.bench.changes import PARTITIONS, parse_change, write_rules
+from fraud_filter.modes import MODES
+from lab.bench.changes import PARTITIONS, parse_change, parse_options, write_rules
 from lab.bench.flink import program as flink
 from lab.bench.launch import Launch
+from lab.bench.streams import program as streams
 from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.processes import Child
 from lab.harness.programs import environment, filter_program, verb
 
-SINGLE, FLOOR, FLINK = "continuous-single", "floor", "flink"
-VELOCITY, FLINK_VELOCITY, MODEL = "velocity", "flink-velocity", "model"
+SINGLE, STREAMS, STREAMS_EOS = "continuous-single", "streams", "streams-eos"
+FLINK, FLINK_EOS, FLINK_VELOCITY = "flink", "flink-eos", "flink-velocity"
+VELOCITY, MODEL = "velocity", "model"
+#: What a contender promises of its decisions.
+AT_LEAST_ONCE, TRANSACTIONS = "at-least-once", "exactly-once, when a transaction is committed"
+#: Former contenders, and what to do instead.
+_GONE = {"floor": f"take {STREAMS}, a client without an engine's cluster, too"}
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,11 @@ class Contender:
     """A program that reads the input topic and writes the two output topics, as the filter does.
 
     `words` say what it is; `program` gives it, not started yet; `shared` the settings that differ for it, for the
-    generator and for its audit; `own` those that differ for it alone. `versions` is what it adds to the versions of the
-    report; `lacks` the sentence that says what must be done before it can run here, empty when nothing.
-    `most_per_partition` are the payments per second of one partition that it is meant for; it is not run at higher
-    rates. `is_extra`: it takes part only where it is named. `label`: its name as topics can have it. `base`: the
+    generator and for its audit; `own` those that differ for it alone, or its engine's options. `delivery` is what it
+    promises: one with `TRANSACTIONS` is measured by when a consumer sees its decisions. `versions` is what it adds to
+    the versions of the report; `lacks` the sentence that says what must be done before it can run here, empty when
+    nothing. `most_per_partition` are the payments per second of one partition that it is meant for; it is not run at
+    higher rates. `is_extra`: it takes part only where it is named. `label`: its name as topics can have it. `base`: the
     contender of which this one is a change. `partitions` of its input topic, 0 for those of the load; `checkpoints`:
     the directory that takes Spark's, None for the workspace.
     """
@@ -51,6 +54,7 @@ class Contender:
     most_per_partition: float = math.inf
     is_extra: bool = False
     is_filter: bool = False
+    delivery: str = AT_LEAST_ONCE
     own: Mapping[str, Any] = field(default_factory=dict)
     label: str = ""
     base: str = ""
@@ -62,25 +66,14 @@ def _filter(name: str, words: str, mode: ModeName, shared: Any = None, **options
     def settings(stack: EmbeddedStack) -> Mapping[str, Any]:
         return {"mode": mode, **(shared(stack) if shared else {})}
 
-    return Contender(name, words, partial(_run_filter, mode), settings, is_filter=True, **options)
+    delivery = MODES[mode].delivery_guarantee
+    return Contender(name, words, partial(_run_filter, mode), settings, is_filter=True, delivery=delivery, **options)
 
 
 def _run_filter(mode: ModeName, launch: Launch) -> Child:
     return filter_program(
         launch.stack, mode, launch.start, checkpoint=str(launch.folder), log=f"{launch.name}.log", changes=launch.own
     )
-
-
-def _floor(launch: Launch) -> Child:
-    stack = launch.stack
-    offsets = {stack.settings.input_topic: {str(partition): at for partition, at in launch.start.items()}}
-    own = stack.settings.model_copy(update={"starting_offsets": json.dumps(offsets)})
-    argv = [sys.executable, "-m", "lab.bench.floor.client"]
-    return Child("the floor", argv, log=stack.workspace.logs / f"{launch.name}.log", env=environment(own))
-
-
-def _floor_versions() -> dict[str, str]:
-    return {"confluent_kafka": metadata.version("confluent-kafka"), "librdkafka": libversion()[0]}
 
 
 _HERE = Path(__file__).parent
@@ -135,8 +128,25 @@ CONTENDERS: Mapping[str, Contender] = {
             most_per_partition=1000,
         ),
         _filter("real-time", "the filter in real-time mode", "real-time"),
-        Contender(FLOOR, "a plain loop on librdkafka: consume, decide, produce", _floor, versions=_floor_versions),
+        Contender(STREAMS, "Kafka Streams, one processor", streams.program, versions=streams.versions),
+        Contender(
+            STREAMS_EOS,
+            "Kafka Streams, exactly-once by transactions of 100 ms, as a read_committed consumer sees it",
+            streams.program,
+            versions=streams.versions,
+            own=streams.EXACTLY_ONCE,
+            delivery=TRANSACTIONS,
+        ),
         Contender(FLINK, "Apache Flink, one SQL statement", flink.program, versions=flink.versions, lacks=flink.lacks),
+        Contender(
+            FLINK_EOS,
+            "Apache Flink, exactly-once by a transaction each checkpoint, 100 ms, as a read_committed consumer sees it",
+            flink.program,
+            versions=flink.versions,
+            lacks=flink.lacks,
+            own=flink.EXACTLY_ONCE,
+            delivery=TRANSACTIONS,
+        ),
         _filter(
             VELOCITY,
             "the filter in real-time mode with three exact velocity windows of a card",
@@ -177,6 +187,8 @@ def parse_contenders(texts: Iterable[str]) -> list[Contender]:
         name, colon, change = part.partition(":")
         if not part:
             continue
+        if name in _GONE:
+            raise UsageError(f"argument --contenders: {name!r} is gone: {_GONE[name]}")
         if name not in CONTENDERS:
             raise UsageError(f"argument --contenders: {name!r} is not a contender: choose from {', '.join(CONTENDERS)}")
         if part in found:
@@ -187,8 +199,9 @@ def parse_contenders(texts: Iterable[str]) -> list[Contender]:
 
 
 def _changed(base: Contender, text: str, label: str) -> Contender:
+    named = replace(base, name=f"{base.name}:{text}", words=f"{base.words}, with {text}", label=label, base=base.name)
     if not base.is_filter:
-        raise UsageError(f"argument --contenders: {base.name!r} has no settings: leave {text!r} out")
+        return replace(named, own={**base.own, **parse_options(text)})
     change = parse_change(text)
 
     def shared(stack: EmbeddedStack) -> Mapping[str, Any]:
@@ -197,13 +210,9 @@ def _changed(base: Contender, text: str, label: str) -> Contender:
         return {**given, "rules": write_rules(settings, change.sizes, stack.workspace.path / f"rules-{label}")}
 
     return replace(
-        base,
-        name=f"{base.name}:{text}",
-        words=f"{base.words}, with {text}",
+        named,
         shared=shared,
         own=change.others,
-        label=label,
-        base=base.name,
         partitions=change.sizes.get(PARTITIONS, 0),
         checkpoints=change.checkpoints,
     )

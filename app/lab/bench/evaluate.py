@@ -53,6 +53,7 @@ def evaluate(rate: float, payments: Payments, sampler: Sampler, *, settle_s: flo
         backlog=_waiting(payments, began_us // 1000),
         lag=lag,
         behind_s=behind_s,
+        gap_s=_longest_gap(payments),
     )
 
 
@@ -82,6 +83,12 @@ def _waiting(payments: Payments, at_ms: int) -> int:
     there = payments.select(payments.appended_ms <= at_ms)
     decided = there.select((there.decided_ms > 0) & (there.decided_ms <= at_ms))
     return int((there.appended_ms > decided.appended_ms.max(initial=0)).sum())
+
+
+def _longest_gap(payments: Payments) -> float:
+    """The longest time between two payments' decisions, in seconds."""
+    moments = np.sort(payments.decided_ms[payments.decided_ms > 0])
+    return float(np.diff(moments).max(initial=0)) / 1000
 
 
 def _late(payments: Payments) -> tuple[int, float]:

@@ -19,8 +19,10 @@ from fraud_filter.modes import MODES, OBJECTIVE_MS
 COLOURS: Mapping[str, str] = {
     **{mode.name: mode.colour for mode in MODES.values()},
     "continuous-single": "#3a93c8",
-    "floor": "#5f6b76",
+    "streams": "#5f6b76",
+    "streams-eos": "#9aa3ab",
     "flink": "#7b5ea7",
+    "flink-eos": "#b49bd6",
     "velocity": "#8a6d1b",
     "flink-velocity": "#b0529c",
     "model": "#4a6fb5",
@@ -30,8 +32,10 @@ COLOURS: Mapping[str, str] = {
 MARKERS: Mapping[str, str] = {
     **{mode.name: mode.marker for mode in MODES.values()},
     "continuous-single": "<",
-    "floor": "v",
+    "streams": "v",
+    "streams-eos": "1",
     "flink": "P",
+    "flink-eos": "2",
     "velocity": "d",
     "flink-velocity": "X",
     "model": "p",

@@ -28,6 +28,7 @@ class Load:
 
     `seconds` are measured at the lowest rate, at most `OTHERS_S` at the others, which have more payments; before each
     rate `settle_s` are left out, and `warmup_s` at `warmup_rate` once for each start. `fraud_share` is labelled fraud.
+    `kill`: in the middle of each rate's seconds the contender is killed, and started again at once.
 
     Raises:
         UsageError: the shares are more than 1 together.
@@ -43,6 +44,7 @@ class Load:
     malformed_share: float = 0.01
     fraud_share: float = 0
     seed: int = 1
+    kill: bool = False
 
     def __post_init__(self) -> None:
         left = 1.0

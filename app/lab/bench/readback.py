@@ -1,11 +1,15 @@
 """What a start of a contender has decided, read back from the topics when it is over.
 
-While it runs only the few rejected records are read: the marks among them tell how far it is.
+While it runs only the few rejected records are read: the marks among them tell how far it is. What transactions write
+has no stamp of when they were committed: there a consumer notes when it gets each record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +25,7 @@ from fraud_filter.records import read_source
 #: Offsets have less than 40 bits here: partition and offset are one number.
 _OFFSET_BITS = 40
 _NOT_DUE = -1
+_POLL_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,8 @@ class Payments:
 
     `due_us` is when the generator meant to send it (microseconds since 1970), `appended_ms` and `decided_ms` are the
     broker's stamps on the input and on the output topic (milliseconds since 1970), `decided_ms` 0 where nothing was
-    written: a payment that is neither flagged nor rejected leaves no trace.
+    written: a payment that is neither flagged nor rejected leaves no trace. With transactions it is when a consumer got
+    it.
     """
 
     due_us: Any
@@ -47,15 +53,15 @@ class Payments:
 class Readback:
     """All records of the topics of a start, read once."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Reads the topics.
+    def __init__(self, settings: Settings, seen: Sequence[tuple[int, int]] | None = None) -> None:
+        """Reads the topics; `seen` are the decisions that a consumer has noted, None where none does.
 
         Raises:
             FraudFilterError: the broker stopped answering.
         """
         inputs = np.fromiter(_inputs(settings), dtype=(np.int64, 3)).reshape(-1, 3)
         inputs = inputs[inputs[:, 0].argsort()]
-        decided = np.fromiter(_decisions(settings), dtype=(np.int64, 2)).reshape(-1, 2)
+        decided = np.fromiter(_decisions(settings) if seen is None else seen, dtype=(np.int64, 2)).reshape(-1, 2)
         decided = decided[np.lexsort((decided[:, 1], decided[:, 0]))]
         places, first = np.unique(decided[:, 0], return_index=True)  # the first of equal ones is the earliest
         first_ms = np.zeros(len(inputs), dtype=np.int64)
@@ -84,9 +90,48 @@ def _inputs(settings: Settings) -> Iterator[tuple[int, int, int]]:
 def _decisions(settings: Settings) -> Iterator[tuple[int, int]]:
     for name in output_topics(settings):
         for message in _all_records(settings, name):
-            source = read_source(message.headers())
-            if source is not None and source.topic == settings.input_topic:
-                yield source.partition << _OFFSET_BITS | source.offset, message.timestamp()[1]
+            if (place := _place(settings, message)) is not None:
+                yield place, message.timestamp()[1]
+
+
+def _place(settings: Settings, message: Any) -> int | None:
+    """Partition and offset of the payment that a record decides about; None: of this topic there is none."""
+    source = read_source(message.headers())
+    if source is None or source.topic != settings.input_topic:
+        return None
+    return int(source.partition << _OFFSET_BITS | source.offset)
+
+
+@contextmanager
+def note_committed(settings: Settings) -> Iterator[list[tuple[int, int]]]:
+    """Meanwhile a consumer reads the output topics, and notes of each decision its payment and when it got it (ms).
+
+    It gets what is committed, as `kafka_isolation_level` says by default.
+
+    Raises:
+        UsageError: no broker answers within `kafka_timeout_s` seconds, or a topic is missing.
+    """
+    seen: list[tuple[int, int]] = []
+    ended = threading.Event()
+    with open_consumer(settings, fetch_wait_max_ms=500) as consumer:
+        found = find_partitions(consumer, settings, output_topics(settings))
+        consumer.assign([TopicPartition(topic, number, 0) for topic, numbers in found.items() for number in numbers])
+
+        def read() -> None:
+            while not ended.is_set():
+                message = consumer.poll(_POLL_S)
+                now_ms = int(time.time() * 1000)  # as Kafka's stamps
+                place = None if message is None or message.error() else _place(settings, message)
+                if place is not None:
+                    seen.append((place, now_ms))
+
+        with ThreadPoolExecutor(1) as reading:
+            done = reading.submit(read)
+            try:
+                yield seen
+            finally:
+                ended.set()
+            done.result()
 
 
 def _all_records(settings: Settings, name: str) -> Iterator[Any]:
@@ -97,6 +142,20 @@ def _all_records(settings: Settings, name: str) -> Iterator[Any]:
     end = {partition: high for partition, (_, high) in bounds.items()}
     for batch in read_records(settings, topic, start, end):
         yield from batch
+
+
+def is_all_committed(settings: Settings) -> bool:
+    """Whether no transaction is open on the output topics: one of a killed writer is, until the broker gives it up.
+
+    Raises:
+        FraudFilterError: the broker does not answer.
+    """
+    with open_consumer(settings) as committed, open_consumer(settings, isolation_level="read_uncommitted") as written:
+        found = find_partitions(committed, settings, output_topics(settings))
+        return all(
+            find_bounds(committed, settings, topic, numbers) == find_bounds(written, settings, topic, numbers)
+            for topic, numbers in found.items()
+        )
 
 
 class RejectedTail:

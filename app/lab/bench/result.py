@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lab.bench.plan import DRIFT
 from lab.harness.outcome import NOT_AUDITED, Audited
@@ -29,9 +29,10 @@ class RateResult:
     seconds in the measured seconds, by program; `stolen_share` is what a hypervisor gave to others of the processor
     time that was wanted then, a part of 1. `backlog` are the payments behind the newest decided one when the measured
     seconds began. `lag` is the number of decisions that were still to come when the last payment was appended,
-    `behind_s` how long the last of them took. `audit` is of all payments at this rate, settling included, as are
-    `flagged`, `rejected`, `features` (how many decisions' were compared, how many differed; None where the rules have
-    none) and `detection` (precision and recall by family of rules; None where nothing was labelled).
+    `behind_s` how long the last of them took. `gap_s` is the longest time without a decision. It and `audit` are of all
+    payments at this rate, settling included, as are `flagged`, `rejected`, `features` (how many decisions' were
+    compared, how many differed; None where the rules have none) and `detection` (precision and recall by family of
+    rules; None where nothing was labelled).
     """
 
     rate: float
@@ -48,6 +49,7 @@ class RateResult:
     backlog: int = 0
     lag: int = 0
     behind_s: float = 0
+    gap_s: float = 0
     audit: Audited = NOT_AUDITED
     flagged: int | None = None
     rejected: int | None = None
@@ -81,7 +83,7 @@ class StartResult:
     """One start of a contender: all rates of one round. `first_decision_s` is from its start to its first decision.
 
     `error` says why it has no (more) rates, and `failed_at` is the rate at which that happened, None where it was at
-    none.
+    none. `may_repeat`: it was killed, and does not promise to decide once.
     """
 
     contender: str
@@ -90,6 +92,7 @@ class StartResult:
     first_decision_s: float | None = None
     error: str | None = None
     failed_at: float | None = None
+    may_repeat: bool = False
 
     @property
     def stolen_share(self) -> float | None:
@@ -103,11 +106,12 @@ class StartResult:
         Of an error that quotes a log, that is what it says itself and the last line of the log.
         """
         if self.error is None:
-            return "" if self.ok else "the audit found lost or unexpected payments"
+            return "" if self.ok else "the audit found lost, repeated or unexpected decisions"
         first, *quoted = self.error.strip().splitlines()
         return f"{first.removesuffix('; its last lines:')}: {quoted[-1].strip()}" if quoted else first
 
     @property
     def ok(self) -> bool:
-        """Whether it ran to its end, and nothing was lost or unexpected."""
-        return self.error is None and all(rate.audit.ok for rate in self.rates)
+        """Whether it ran to its end, nothing was lost or unexpected, and nothing decided twice but as is promised."""
+        audits = (replace(rate.audit, duplicated=0) if self.may_repeat else rate.audit for rate in self.rates)
+        return self.error is None and all(one.ok for one in audits)

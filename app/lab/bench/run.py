@@ -9,13 +9,14 @@ from typing import Any
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
-from lab.bench.contenders import CONTENDERS, FLOOR, Contender
+from lab.bench.contenders import CONTENDERS, STREAMS, Contender
 from lab.bench.launch import Watch, unwatched
 from lab.bench.names import KNOBS
 from lab.bench.plan import DRIFT, Load, in_rounds
 from lab.bench.report import Report
 from lab.bench.result import StartResult
 from lab.bench.start import Start
+from lab.bench.streams import program as streams
 from lab.bench.table import describe_start
 from lab.harness.embedded_stack import EmbeddedStack, embedded_stack, task_slots
 from lab.harness.java import Say
@@ -89,18 +90,15 @@ def _describe(load: Load, settings: Settings) -> Mapping[str, Any]:
 
 
 def _warm_up_broker(stack: EmbeddedStack, load: Load) -> None:
-    """A start of the floor without rates, so that the first contender does not meet a cold broker.
+    """A start of Kafka Streams without rates, so that the first contender does not meet a cold broker.
 
-    With the shipped rules and schema: the floor can't have all that the filter can.
+    With the shipped rules and schema: it has no others.
 
     Raises:
         FraudFilterError: it failed.
     """
     stack.say("warming up the broker")
-    shipped = {
-        name: Settings.model_fields[name].get_default(call_default_factory=True) for name in ("rules", "payment_schema")
-    }
-    floor = replace(CONTENDERS[FLOOR], label="warm-up")
-    warmed = Start(stack.with_settings(shipped), floor, replace(load, rates=()), 0).run()
+    first = replace(CONTENDERS[STREAMS], label="warm-up")
+    warmed = Start(stack.with_settings(streams.shipped()), first, replace(load, rates=()), 0).run()
     if warmed.error:
         raise FraudFilterError(f"the broker could not be warmed up: {warmed.error}")

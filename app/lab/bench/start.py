@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,16 +12,16 @@ from tempfile import TemporaryDirectory
 from fraud_filter.audit.run import audit
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.topics import create_topics
-from lab.bench.contenders import Contender
+from lab.bench.contenders import AT_LEAST_ONCE, TRANSACTIONS, Contender
 from lab.bench.evaluate import evaluate
 from lab.bench.launch import Enter, Launch, Phase, Watch, unwatched
 from lab.bench.plan import DRIFT, Load
-from lab.bench.readback import Readback, RejectedTail, follow_rejected
+from lab.bench.readback import Readback, RejectedTail, follow_rejected, is_all_committed, note_committed
 from lab.bench.result import RateResult, StartResult
 from lab.harness.drain import InputTopic, drain, open_input
 from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.outcome import Audited
-from lab.harness.processes import Child
+from lab.harness.processes import Child, kill_family
 from lab.harness.programs import generator_program
 from lab.harness.sampler import Sampler
 from lab.harness.waiting import let_pass, wait_until
@@ -78,17 +79,22 @@ class Start:
         self._segments: list[_Segment] = []
         self._generators = 0
         self._enter: Enter
+        #: What a consumer has noted; None where the stamps of the topics tell.
+        self._seen: Sequence[tuple[int, int]] | None = None
 
     def run(self) -> StartResult:
         """Runs, measures and audits; a failure is part of the result, so that the bench goes on."""
-        blank = StartResult(self._contender.name, self._round)
+        may_repeat = self._payments.kill and self._contender.delivery == AT_LEAST_ONCE
+        blank = StartResult(self._contender.name, self._round, may_repeat=may_repeat)
         place = self._contender.checkpoints or self._stack.workspace.path
         try:
             create_topics(self._settings, partitions=self._partitions)
+            transactions = self._contender.delivery == TRANSACTIONS
             with (
                 TemporaryDirectory(prefix="fraud-filter-", dir=place, ignore_cleanup_errors=True) as folder,
                 open_input(self._settings) as topic,
                 follow_rejected(self._settings) as tail,
+                note_committed(self._settings) if transactions else nullcontext() as self._seen,
                 self._watch(self._contender.name, self._settings) as enter,
             ):
                 self._enter = enter
@@ -118,7 +124,7 @@ class Start:
         if code != 0 and error is None:
             error = f"{contender.name} did not stop cleanly: exit code {code}"
         self._enter("auditing", 0)
-        read = Readback(self._settings)
+        read = Readback(self._settings, self._seen)
         rates = tuple(self._figures(segment, read) for segment in self._segments)
         first_s = None if read.first_decision_s is None else round(read.first_decision_s - began_s, 2)
         return replace(blank, rates=rates, first_decision_s=first_s, error=error, failed_at=failed_at)
@@ -183,6 +189,12 @@ class Start:
             wait_until(lambda: topic.end_offsets() != before, _GENERATOR_S, "the generator sent nothing", sending)
             for phase, seconds in phases.items():
                 self._enter(phase, seconds)
+                if phase == "measuring" and self._payments.kill:
+                    let_pass(seconds / 2, programs)
+                    kill_family(contender)
+                    contender.stop()
+                    contender.start()
+                    seconds /= 2
                 let_pass(seconds, programs)
             wait_until(lambda: not generator.is_alive, _GENERATOR_S, "the generator went on", programs)
             if generator.returncode != 0:
@@ -190,6 +202,8 @@ class Start:
         self._enter("draining", 0)
         late = f"at {rate:g} payments/s it fell behind: not all payments were decided"
         end = drain(topic, tail.has_passed, _DRAIN_S, late, programs)
+        if self._seen is not None:
+            wait_until(lambda: is_all_committed(self._settings), _DRAIN_S, "a transaction stays open", programs)
         time.sleep(_AFTER_MARK_S)
         return sampler, end
 

@@ -10,7 +10,17 @@ from itertools import takewhile
 from typing import Any
 
 from fraud_filter.modes import MODES, OBJECTIVE_MS
-from lab.bench.contenders import FLINK, FLINK_VELOCITY, FLOOR, MODEL, SINGLE, VELOCITY
+from lab.bench.contenders import (
+    CONTENDERS,
+    FLINK,
+    FLINK_EOS,
+    FLINK_VELOCITY,
+    MODEL,
+    SINGLE,
+    STREAMS,
+    STREAMS_EOS,
+    VELOCITY,
+)
 from lab.bench.percentiles import PERCENTILES
 from lab.bench.result import RateResult, StartResult
 from lab.harness.outcome import Audited
@@ -21,10 +31,12 @@ P99_LIMIT_MS = 100.0
 #: Pairs of contenders whose figures are set against each other, the first divided by the second. Besides, each with a
 #: change is set against the one that it changes.
 _PAIRS: tuple[tuple[str, str], ...] = (
-    ("real-time", FLOOR),
-    ("continuous", FLOOR),
-    (SINGLE, FLOOR),
+    ("real-time", STREAMS),
+    ("continuous", STREAMS),
+    (SINGLE, STREAMS),
     ("real-time", FLINK),
+    ("real-time", STREAMS_EOS),
+    ("real-time", FLINK_EOS),
     (VELOCITY, FLINK_VELOCITY),
     (VELOCITY, "real-time"),
     (MODEL, "real-time"),
@@ -81,6 +93,7 @@ def _summarise(name: str, rate: float, rounds: Sequence[RateResult]) -> dict[str
         "within_objective": share_within(rounds, OBJECTIVE_MS),
         "lag": median_of_known(one.lag for one in rounds),
         "behind_s": median_of_known(one.behind_s for one in rounds),
+        "gap_s": median_of_known(one.gap_s for one in rounds),
         "keeps_up": all(one.keeps_up for one in rounds),
         **asdict(Audited.total(one.audit for one in rounds)),
         "flagged": _sum_of_known(one.flagged for one in rounds),
@@ -109,11 +122,11 @@ def summarise_starts(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
 
 
 def _guarantees(name: str) -> dict[str, str | None]:
-    """What a mode promises; None of what is none of the filter's modes."""
+    """What a contender promises; the engine of what is none of the filter's modes is not known."""
     mode = next((mode for mode in MODES.values() if mode.name == name.partition(":")[0]), None)
     return {
         "engine_guarantee": mode.engine_guarantee if mode else None,
-        "delivery_guarantee": mode.delivery_guarantee if mode else None,
+        "delivery_guarantee": CONTENDERS[name.partition(":")[0]].delivery,
     }
 
 
@@ -134,7 +147,7 @@ def find_limits(results: Sequence[Mapping[str, Any]], p99_limit_ms: float) -> li
 
 
 def ratios(starts: Sequence[StartResult], rate: float) -> dict[str, dict[str, float | None]]:
-    """Pairs of contenders at one rate: {"real-time/floor": {"p50": …, "p99": …, "cpu": …}}, medians of the rounds'.
+    """Pairs of contenders at one rate: {"real-time/streams": {"p50": …, "p99": …, "cpu": …}}, medians of the rounds'.
 
     Within a round the two ran minutes apart at most, so that what slows the machine for longer falls out. Pairs of
     which one did not run are left out.

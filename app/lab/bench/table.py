@@ -26,6 +26,7 @@ _COLUMNS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Text | str]]] = 
     "spread": ("spread\np50 %", lambda one: rounded(None if one["spread_p50"] is None else one["spread_p50"] * 100)),
     "cpu": ("CPU s\n/1000", lambda one: rounded(one["cpu_s_per_1000"])),
     "memory": ("memory\nMiB", lambda one: rounded(one["rss_mib"])),
+    "gap": ("without a\ndecision, s", lambda one: rounded(one["gap_s"])),
     "flagged": ("\nflagged", lambda one: format_number(one["flagged"])),
     "lost": ("\nlost", lambda one: must_be_zero(one["lost"])),
     "duplicated": ("dupli-\ncated", lambda one: format_number(one["duplicated"])),
@@ -36,6 +37,8 @@ BENCH = (
     *("rate", "p50", "p90", "p99", "p999", "max", "due", "spread", "cpu", "memory"),
     *("lost", "duplicated", "unexpected"),
 )
+#: Of contenders that were killed.
+KILLED = ("rate", "gap", "max", "lost", "duplicated", "unexpected")
 #: What rules of a family look at.
 FAMILY_WORDS = {"rules": "single payments", "velocity": "velocity", "model": "the model's score"}
 #: As wide as 80 characters.
@@ -113,6 +116,22 @@ def markdown_results(results: Sequence[Mapping[str, Any]]) -> str:
             *(rounded(at[rate].get("cpu_s_per_1000")) for rate in ends),
             format_number(sum(one["lost"] or 0 for one in mine.values())),
         ])  # fmt: skip
+    return markdown(columns, rows)
+
+
+def markdown_kills(results: Sequence[Mapping[str, Any]]) -> str:
+    """What a kill did to each contender at each rate, for the documentation."""
+    columns = ["contender", "payments/s", "s without a decision", "longest wait, s", "decided twice", "lost"]
+    rows = [
+        [
+            f"`{one['mode']}`",
+            format_number(one["rate"]),
+            rounded(one["gap_s"]),
+            rounded(one["max_ms"] and one["max_ms"] / 1000),
+            *(format_number(one[count]) for count in ("duplicated", "lost")),
+        ]
+        for one in results
+    ]
     return markdown(columns, rows)
 
 

@@ -21,9 +21,10 @@ from lab.cli.options import docs_option, load_options
     "--modes",
     multiple=True,
     metavar="A,B",
-    help="who runs, such as real-time,floor; NAME:SETTING=VALUE runs one with another setting  [all that can run here]",
+    help="who runs, such as real-time,flink-eos; NAME:SETTING=VALUE: with another setting  [all that can run here]",
 )
 @load_options
+@click.option("--kill", is_flag=True, help="kill each in the middle of each rate's seconds, and start it again at once")
 @click.option(
     "--output",
     default=Path(),
@@ -42,20 +43,21 @@ def command(
     docs: Path | None,
     **load: Any,
 ) -> int:
-    """Set the four modes, a plain client and Apache Flink side by side: latency, cost, audit, at several rates.
+    """Set the four modes, Kafka Streams and Apache Flink side by side: latency, cost, audit, at several rates.
 
     A contender may have other settings: --contenders 'real-time,real-time:linger_ms=5;max_restarts=0'. Besides the
     settings that `fraud-filter config` prints, in lower case and without FRAUD_, it may have partitions=8 of the input
     topic, rule_count=200 and blocked_ids=1000000 in the rules, checkpoint=DIR for where Spark's checkpoints lie.
+    Flink and Kafka Streams take their own options: 'streams-eos:commit.interval.ms=10'.
 
-    Needs Java 17 or 21 and no Docker; nothing is left running. Exit code 1: an audit found lost or unexpected
-    payments, or a contender failed.
+    Needs Java 17 or 21 and no Docker; nothing is left running. Exit code 1: an audit found lost, repeated or unexpected
+    decisions, or a contender failed; with --kill those may decide twice that promise no more.
     """
     from lab.bench.contenders import available, parse_contenders
     from lab.bench.plan import Load, parse_rates
     from lab.bench.report import report_data, write_report
     from lab.bench.run import run_bench
-    from lab.bench.table import markdown_results, ratio_lines, result_table
+    from lab.bench.table import BENCH, KILLED, markdown_kills, markdown_results, ratio_lines, result_table
     from lab.harness.outputs import check_directory
     from lab.harness.tables import write_between
 
@@ -64,10 +66,11 @@ def command(
     check_directory("--output", output)
     report = run_bench(chosen, under, settings, click.echo, rounds=rounds)
     data = report_data(report)
-    open_console().print(result_table(data["results"]))
-    for line in ratio_lines(data["ratios"], min(under.rates)):
+    open_console().print(result_table(data["results"], KILLED if under.kill else BENCH))
+    for line in () if under.kill else ratio_lines(data["ratios"], min(under.rates)):
         click.echo(line)
     tell_end(report.problems, lambda: write_report(report, output, "bench"))
     if docs and data["results"]:
-        write_between(docs, "bench", markdown_results(data["results"]))
+        name, write = ("kills", markdown_kills) if under.kill else ("bench", markdown_results)
+        write_between(docs, name, write(data["results"]))
     return EXIT_OK if report.ok else EXIT_FAILED

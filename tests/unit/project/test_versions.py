@@ -14,7 +14,8 @@ from packaging.version import Version
 
 from fraud_filter.home import HOME
 
-JAR_LOCKS = sorted((HOME / path) for path in ("kafka", "monitoring/jmx", "spark", "app/lab/bench/flink"))
+STREAMS = HOME / "app/lab/bench/streams"
+JAR_LOCKS = sorted((*((HOME / path) for path in ("kafka", "monitoring/jmx", "spark", "app/lab/bench/flink")), STREAMS))
 
 #: Versions with known holes: from the first, below the second.
 HOLES = {
@@ -68,10 +69,15 @@ def test_the_kafka_connector_is_the_one_that_goes_with_spark(artifact: str) -> N
     assert _pinned(HOME / "spark/jgo.toml", artifact) == CONNECTORS.get(spark, spark)
 
 
+def test_kafka_streams_is_of_the_broker_s_version() -> None:
+    """It runs with the broker's jars."""
+    assert _pinned(STREAMS / "jgo.toml", "kafka-streams") == _pinned(HOME / "kafka/jgo.toml", "kafka-tools")
+
+
 def test_the_lock_pins_the_versions_that_the_project_asks_for() -> None:
     lock = (HOME / "requirements.lock").read_text()
     assert f"pyspark=={version('pyspark')} " in lock
-    for folder in ("kafka", "spark"):
+    for folder in ("kafka", "spark", STREAMS):
         locked = (HOME / folder / "jgo.lock.toml").read_text()
         for asked in re.findall(r'"([\w.-]+):([\w.-]+):([\w.-]+)"', (HOME / folder / "jgo.toml").read_text()):
             group, artifact, wanted = asked

@@ -1,6 +1,7 @@
 """Runs a Flink SQL statement until SIGTERM. Run by Flink's own Python, which knows nothing of this package.
 
-The argument is a JSON file: `settings` of Flink, `tables` to declare, and the `statement`.
+The argument is a JSON file: `settings` of Flink, `tables` to declare, the `statement`, and the directory of
+`checkpoints`: started again, the job goes on from the newest one.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ def main(file: Path) -> None:
     configuration = Configuration()
     for name, value in job["settings"].items():
         configuration.set_string(name, value)
+    complete = [found.parent for found in Path(job["checkpoints"]).glob("*/chk-*/_metadata")]
+    if complete:
+        newest = max(complete, key=lambda checkpoint: checkpoint.stat().st_mtime)
+        configuration.set_string("execution.state-recovery.path", newest.as_uri())
     builder = EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(configuration)
     environment = TableEnvironment.create(builder.build())
     for table in job["tables"]:

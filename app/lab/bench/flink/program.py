@@ -34,6 +34,9 @@ _SETTINGS = {
     "table.local-time-zone": "UTC",
     "rest.port": "0",
 }
+_MODE = "execution.checkpointing.mode"
+#: Transactions, which a consumer sees when a checkpoint commits them.
+EXACTLY_ONCE = {_MODE: "EXACTLY_ONCE", "execution.checkpointing.interval": "100 ms"}
 
 
 def lacks() -> str:
@@ -49,7 +52,7 @@ def versions() -> dict[str, str]:
 
 
 def program(launch: Launch) -> Child:
-    """The job, not started yet. Of a launch by the same name it goes on from the newest checkpoint.
+    """The job, not started yet.
 
     Raises:
         UsageError: the schema or the rules are more than Flink's filter knows.
@@ -57,24 +60,22 @@ def program(launch: Launch) -> Child:
     """
     stack, settings = launch.stack, launch.stack.settings
     schema = load_schema(settings.payment_schema)
-    folder = stack.workspace.path / f"{launch.name}-flink"
-    folder.mkdir(exist_ok=True)
+    folder, checkpoints = launch.folder, launch.folder / "checkpoints"
     jars = ";".join(jar.as_uri() for jar in resolve_jars(_HERE / LOCK_NAME))
     options = {
         **_SETTINGS,
+        **launch.own,
         "parallelism.default": str(len(launch.start)),
         "pipeline.jars": jars,
-        "execution.checkpointing.dir": (folder / "checkpoints").as_uri(),
+        "execution.checkpointing.dir": checkpoints.as_uri(),
         "io.tmp.dirs": str(folder),
     }
-    complete = [file.parent for file in folder.glob("checkpoints/*/chk-*/_metadata")]
-    if complete:
-        newest = max(complete, key=lambda checkpoint: checkpoint.stat().st_mtime)
-        options["execution.state-recovery.path"] = newest.as_uri()
+    transactions = launch.name if options[_MODE] == EXACTLY_ONCE[_MODE] else ""
     topic_id = find_input(open_admin(settings), settings).id
     job = {
         "settings": options,
-        "tables": tables(settings, launch.start),
+        "checkpoints": str(checkpoints),
+        "tables": tables(settings, launch.start, transactions=transactions),
         "statement": statement(schema, load_rules(settings.rules, schema), settings, topic_id),
     }
     file = folder / "job.json"

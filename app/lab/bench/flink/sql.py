@@ -23,7 +23,7 @@ from fraud_filter.records import most_written_bytes
 from fraud_filter.rules.features import Feature
 from fraud_filter.rules.ruleset import RuleSet
 from fraud_filter.schema import Field, PaymentSchema
-from lab.bench.floor.plain_rules import PlainRule, plain_rules
+from lab.bench.flink.plain_rules import PlainRule, plain_rules
 
 #: How the generator writes times.
 _TIME_FORMAT = "yyyy-MM-dd''T''HH:mm:ss.SSSX"
@@ -37,8 +37,13 @@ _KEY_AND_VALUE = {
 }
 
 
-def tables(settings: Settings, start: Mapping[int, int]) -> list[str]:
-    """The statements that declare the input and the output topics; `start`: offsets, by partition of the input."""
+def tables(settings: Settings, start: Mapping[int, int], *, transactions: str = "") -> list[str]:
+    """The statements that declare the input and the output topics.
+
+    Args:
+        start: offsets, by partition of the input.
+        transactions: how the names of transactions begin by which each record is written exactly once; empty: without.
+    """
     offsets = ";".join(f"partition:{partition},offset:{offset}" for partition, offset in start.items())
     kafka = {"connector": "kafka", "properties.bootstrap.servers": settings.kafka_bootstrap_servers, **_KEY_AND_VALUE}
     source = {
@@ -51,7 +56,8 @@ def tables(settings: Settings, start: Mapping[int, int]) -> list[str]:
     sink = {
         **kafka,
         "topic": f"{settings.flagged_topic};{settings.rejected_topic}",
-        "sink.delivery-guarantee": "at-least-once",
+        "sink.delivery-guarantee": "exactly-once" if transactions else "at-least-once",
+        **(_transactions(transactions) if transactions else {}),
         "properties.linger.ms": "0",
         "properties.max.request.size": str(most_written_bytes(settings)),
     }
@@ -65,13 +71,22 @@ def tables(settings: Settings, start: Mapping[int, int]) -> list[str]:
     ]
 
 
+def _transactions(prefix: str) -> dict[str, str]:
+    """Few transactional ids that come back; the broker would refuse Flink's own time-out, an hour."""
+    return {
+        "sink.transactional-id-prefix": prefix,
+        "sink.transaction-naming-strategy": "pooling",
+        "properties.transaction.timeout.ms": "60000",
+    }
+
+
 def statement(schema: PaymentSchema, rules: RuleSet, settings: Settings, topic_id: str) -> str:
     """The statement that runs until it is cancelled; `topic_id` is the input topic's, for a header.
 
     Raises:
         UsageError: a rule is more than plain comparisons, or a field of a type other than STRING, DOUBLE, TIMESTAMP.
     """
-    conditions = {rule.name: _condition(rule) for rule in plain_rules(rules, schema, features=True)}
+    conditions = {rule.name: _condition(rule) for rule in plain_rules(rules, schema)}
     parsed = [column for field in schema.fields for column in _parsed(field)]
     is_missing = " OR ".join(f"{_quoted(name)} IS NULL" for name in schema.required)
     matched = ", ".join(f"CASE WHEN {condition} THEN {_text(name)} END" for name, condition in conditions.items())

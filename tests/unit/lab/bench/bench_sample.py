@@ -14,7 +14,7 @@ from lab.harness.machine import describe_machine, describe_versions
 from lab.harness.outcome import Audited
 
 #: contender -> median in ms.
-MEDIANS = {"micro-batch": 400.0, "real-time": 2.6, "floor": 2.0}
+MEDIANS = {"micro-batch": 400.0, "real-time": 2.6, "streams": 2.0}
 CHANGED = "real-time:linger_ms=5"
 ROUNDS = 3
 

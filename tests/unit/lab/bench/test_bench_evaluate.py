@@ -72,3 +72,12 @@ def test_without_decisions_nothing_is_measured() -> None:
     assert set(found.append.values()) == set(found.due.values()) == {None}
     assert found.due_us_hdr == ""
     assert found.cpu_s_per_1000 is None
+
+
+def test_a_gap_is_the_longest_time_without_a_decision() -> None:
+    """Every second payment is decided, each 20 ms; those of one second wait for its end."""
+    number = np.arange(400)
+    held = (number >= 100) & (number < 200)
+    found = figures(payments(np.where(held, (200 - number) * 10 + 4, 4)))
+    assert found.gap_s == pytest.approx(1.02, abs=0.01)
+    assert figures(payments(4)).gap_s == pytest.approx(0.02, abs=0.005)

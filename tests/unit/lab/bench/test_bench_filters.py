@@ -1,23 +1,24 @@
-"""The other engines' filters: they take the shipped rules, decide as the oracle, and refuse what is not plain."""
+"""The other engines' filters: they have the shipped rules, and refuse what they would decide otherwise."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from decider import Decider
 from fraud_filter import config
 from fraud_filter.errors import UsageError
-from fraud_filter.generator.payments import MadePayments, Shares
-from fraud_filter.generator.source import Steady
 from fraud_filter.rules.ruleset import RuleSet, load_rules
 from fraud_filter.schema import PaymentSchema, load_schema
-from lab.bench.flink.sql import statement
-from lab.bench.floor.plain_rules import plain_rules
-from lab.bench.floor.python_filter import PythonFilter
+from lab.bench.flink.plain_rules import plain_rules
+from lab.bench.flink.sql import statement, tables
+from lab.bench.launch import Launch
+from lab.bench.streams import program as streams
+from lab.harness.embedded_stack import EmbeddedStack
+from lab.harness.processes import Child
+from lab.harness.workspace import Workspace
 
 
 @pytest.fixture
@@ -37,61 +38,22 @@ def rules_of(schema: PaymentSchema, directory: Path, *predicates: str) -> RuleSe
     return load_rules(path, schema)
 
 
-def made(settings: config.Settings) -> list[tuple[bytes | None, bytes | None]]:
-    """400 payments, half of them fraud, a tenth no payments at all."""
-    shares = Shares(flagged=0.5, malformed=0.1)
-    source = MadePayments.for_settings(settings, Steady(100), seed=7, shares=shares)
-    batches = source.batches(1_790_000_000_000)
-    return [pair for _ in range(2) for batch in [next(batches)] for pair in zip(batch.keys, batch.values, strict=True)]
-
-
-def test_the_plain_filter_decides_as_the_oracle(settings: config.Settings, schema: PaymentSchema) -> None:
+def test_kafka_streams_has_the_rules_and_the_schema_that_ship(settings: config.Settings, schema: PaymentSchema) -> None:
+    """What its rules decide, the audit of each start tells."""
+    source = (Path(streams.__file__).parent / "Filter.java").read_text()
     rules = load_rules(settings.rules, schema)
-    oracle, plain = Decider(schema, rules), PythonFilter(schema, rules, settings)
-    payments = made(settings)
-    kinds = set()
-    for (key, value), decision in zip(payments, oracle.decide([value for _, value in payments]), strict=True):
-        written = plain.decide(key, value)
-        if decision.reason is not None:
-            assert written == (key, value, decision.reason)
-            kinds.add("rejected")
-        elif not decision.rules:
-            assert written is None
-            kinds.add("passed")
-        else:
-            assert written is not None
-            reading, named = oracle.reader.read_flagged(written.value or b"")
-            assert (written.key, written.reason, reading.fields, named) == (key, "", decision.fields, decision.rules)
-            kinds.add("flagged")
-    assert kinds == {"rejected", "passed", "flagged"}
+    assert re.findall(r'rules\.add\("(.+)"\)', source) == [rule.name for rule in rules.rules]
+    texts = re.search(r"TEXTS = Set\.of\((.+)\);", source)
+    assert texts
+    assert {*re.findall(r'"(\w+)"', texts[1]), "amount", "created_at"} == set(schema.required)
 
 
-def test_a_record_above_the_limit_is_rejected_without_its_bytes(
-    settings: config.Settings, schema: PaymentSchema
-) -> None:
-    small = settings.model_copy(update={"max_record_bytes": 10})
-    plain = PythonFilter(schema, load_rules(settings.rules, schema), small)
-    assert plain.decide(b"k", b"x" * 10) == (None, None, "too-large")
-
-
-def test_unknown_is_no_match(settings: config.Settings, schema: PaymentSchema, tmp_path: Path) -> None:
-    rules = rules_of(
-        schema, tmp_path, "NOT (country <> card_country)", "card_country IS NULL", "amount BETWEEN 1 AND 2"
-    )
-    payment: dict[str, Any] = {
-        "payment_id": "p",
-        "card_id": "c",
-        "amount": 1.5,
-        "currency": "EUR",
-        "country": "DE",
-        "created_at": "2026-01-01T04:59:59.999Z",
-    }
-    written = PythonFilter(schema, rules, settings).decide(None, json.dumps(payment).encode())
-    assert written is not None
-    flagged = json.loads(written.value or b"")
-    assert flagged["rules"] == ["r1", "r2"]
-    assert flagged["created_at"] == "2026-01-01T04:59:59.999000Z"
-    assert flagged["merchant"] is None
+def test_kafka_streams_refuses_other_rules(settings: config.Settings, tmp_path: Path) -> None:
+    other = settings.model_copy(update={"rules": tmp_path / "rules.yml"})
+    with Workspace() as workspace:
+        stack = EmbeddedStack(other, workspace, tmp_path, Child("none", [], log=tmp_path / "log"), {}, print)
+        with pytest.raises(UsageError, match=r"Kafka Streams' filter has the rules of .+app/rules\.yml alone"):
+            streams.program(Launch(stack, {0: 0}, "x", tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -121,8 +83,6 @@ def test_features_that_only_the_filter_knows_are_refused(
     )
     with pytest.raises(UsageError, match="can't take the feature 'idle': seconds_since_last"):
         statement(schema, load_rules(path, schema), settings, "x")
-    with pytest.raises(UsageError, match="only the filter itself compares 'idle'"):
-        plain_rules(load_rules(path, schema), schema)
 
 
 def test_quotation_marks_cannot_leave_their_literal(
@@ -138,3 +98,11 @@ def test_flink_refuses_fields_that_it_may_read_otherwise(settings: config.Settin
     other = load_schema(path)
     with pytest.raises(UsageError, match="can't take the field 'amount' of type DECIMAL"):
         statement(other, rules_of(other, tmp_path, "payment_id = 'x'"), settings, "x")
+
+
+def test_flink_writes_in_transactions_where_it_is_told_to(settings: config.Settings) -> None:
+    _, plain = tables(settings, {0: 0})
+    assert "'sink.delivery-guarantee' = 'at-least-once'" in plain
+    _, exact = tables(settings, {0: 0}, transactions="flink-eos-1")
+    assert "'sink.delivery-guarantee' = 'exactly-once'" in exact
+    assert "'sink.transactional-id-prefix' = 'flink-eos-1'" in exact

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from fraud_filter.errors import UsageError
-from lab.bench.contenders import CONTENDERS, available, parse_contenders
+from lab.bench.contenders import CONTENDERS, TRANSACTIONS, available, parse_contenders
 from lab.bench.look import COLOURS, MARKERS
 from lab.bench.plan import Load, in_rounds, parse_rates
 
@@ -53,7 +53,7 @@ def _names(texts: tuple[str, ...], slowest: float = 0) -> list[str]:
 
 
 def test_contenders_are_taken_in_the_given_order() -> None:
-    assert _names(("real-time, floor",)) == ["real-time", "floor"]
+    assert _names(("real-time, streams",)) == ["real-time", "streams"]
 
 
 def test_without_names_all_run_that_can() -> None:
@@ -63,7 +63,7 @@ def test_without_names_all_run_that_can() -> None:
         "continuous",
         "continuous-single",
         "real-time",
-        "floor",
+        "streams",
     }
 
 
@@ -72,7 +72,7 @@ def test_a_contender_that_could_run_at_no_rate_does_not_run() -> None:
     assert "continuous-single" not in _names((), slowest=1001)
     assert _names(("continuous-single",), slowest=1000) == ["continuous-single"]
     with pytest.raises(UsageError, match="'continuous-single' is for up to 1000 payments/s of each partition"):
-        _names(("floor,continuous-single",), slowest=1001)
+        _names(("streams,continuous-single",), slowest=1001)
 
 
 def test_contenders_may_have_other_settings() -> None:
@@ -89,12 +89,20 @@ def test_contenders_may_have_other_settings() -> None:
     assert other.own == {"spark_conf": {"a": "1", "b": "2"}}
 
 
+def test_other_engines_take_their_own_options() -> None:
+    (slower,) = parse_contenders(("streams-eos:commit.interval.ms=1000;poll.ms=1",))
+    guarantee = {"processing.guarantee": "exactly_once_v2"}
+    assert slower.own == {**guarantee, "commit.interval.ms": "1000", "poll.ms": "1"}
+    assert (slower.base, slower.delivery) == ("streams-eos", TRANSACTIONS)
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("flnk", "'flnk' is not a contender: choose from micro-batch"),
-        ("floor,floor", "'floor' is given twice"),
-        ("floor:linger_ms=5", "'floor' has no settings"),
+        ("streams,streams", "'streams' is given twice"),
+        ("floor", "'floor' is gone: take streams"),
+        ("streams:linger_ms=5", "'linger_ms=5' is not accepted: give OPTION=VALUE"),
         ("real-time:linger=5", "'linger=5' is not accepted: give SETTING=VALUE"),
         ("real-time:", "'' is not accepted"),
     ],

@@ -20,7 +20,7 @@ from lab.bench.table import BENCH, DEMO, describe_start, detection_table, markdo
 from lab.harness.numbers import NOT_MEASURED
 from lab.harness.outcome import Audited
 
-FAILED = StartResult("floor", 1, error="the floor ended with exit code 1\n  <script>alert(1)</script>")
+FAILED = StartResult("streams", 1, error="Kafka Streams ended with exit code 1\n  <script>alert(1)</script>")
 
 
 def test_the_table_for_the_documentation_has_a_line_for_each_contender() -> None:
@@ -53,8 +53,8 @@ def test_a_failed_start_is_told_and_escaped() -> None:
     report = sample_report([*sample_starts()[3:], FAILED])
     html = render_html(report)
     assert not report.ok
-    assert "round 1, floor: the floor ended with exit code 1" in html
-    assert "floor failed." in html
+    assert "round 1, streams: Kafka Streams ended with exit code 1" in html
+    assert "streams failed." in html
     assert "<script>" not in html
     assert "Audits passed" not in html
 
@@ -62,7 +62,7 @@ def test_a_failed_start_is_told_and_escaped() -> None:
 def test_losses_are_a_problem() -> None:
     lossy = replace(sample_starts()[0], rates=(sample_rate("micro-batch", 100, 1, audit=Audited(3, 0, 0)),))
     report = sample_report([lossy, *sample_starts()[1:]])
-    assert report.problems == ["round 1, micro-batch: the audit found lost or unexpected payments"]
+    assert report.problems == ["round 1, micro-batch: the audit found lost, repeated or unexpected decisions"]
 
 
 def test_percent_within_the_objective_is_never_rounded_up() -> None:
@@ -119,19 +119,19 @@ def test_a_start_that_ended_is_a_line_for_each_rate_and_one_for_its_error() -> N
     append = {"p50_ms": 2.346, "p99_ms": 5.75}
     kept = RateResult(100.0, 99.7, append=append, audit=Audited(0, 3, 0), payments=200, decisions=100)
     behind = RateResult(5000.0, append=append, audit=Audited(0, 0, 0), lag=9000, behind_s=20, stolen_share=0.2)
-    start = StartResult("floor", 2, (kept, RateResult(1000.0), behind), error="it ended with exit code 4")
+    start = StartResult("streams", 2, (kept, RateResult(1000.0), behind), error="it ended with exit code 4")
     assert describe_start(start) == [
-        "round 2, floor, 100/s: p50 2.35 ms, p99 5.75 ms, 0 lost, 3 duplicated, 0 unexpected",
-        "round 2, floor, 1000/s: p50 ? ms, p99 ? ms, ? lost, ? duplicated, ? unexpected".replace("?", NOT_MEASURED),
-        "round 2, floor, 5000/s: p50 2.35 ms, p99 5.75 ms, 0 lost, 0 duplicated, 0 unexpected; 9000 decisions behind "
+        "round 2, streams, 100/s: p50 2.35 ms, p99 5.75 ms, 0 lost, 3 duplicated, 0 unexpected",
+        "round 2, streams, 1000/s: p50 ? ms, p99 ? ms, ? lost, ? duplicated, ? unexpected".replace("?", NOT_MEASURED),
+        "round 2, streams, 5000/s: p50 2.35 ms, p99 5.75 ms, 0 lost, 0 duplicated, 0 unexpected; 9000 decisions behind "
         "at the end",
-        "round 2, floor: others took 20% of the processor time, so do not trust it",
-        "round 2, floor: it ended with exit code 4",
+        "round 2, streams: others took 20% of the processor time, so do not trust it",
+        "round 2, streams: it ended with exit code 4",
     ]
 
 
 def test_what_the_rules_find_is_told_where_it_was_labelled() -> None:
-    assert detection_table([{"mode": "floor", "detection": None}]) is None
+    assert detection_table([{"mode": "streams", "detection": None}]) is None
     table = detection_table([{"mode": "x", "detection": {"velocity": {"precision": None, "recall": 0.93}}}])
     assert table is not None
     assert [list(column.cells) for column in table.columns] == [["x"], ["velocity"], ["-"], ["93%"]]

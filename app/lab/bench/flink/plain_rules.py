@@ -1,4 +1,4 @@
-"""Rules that other engines than Spark can take over as they are: comparisons of fields with each other and literals.
+"""Rules that Flink can take over as they are: comparisons of fields with each other and literals.
 
 The rules that ship are of this kind. Anything on which engines may differ is refused: the contenders must decide the
 same, and the audit would find them out if they did not.
@@ -35,15 +35,14 @@ class PlainRule:
     ids: frozenset[str] = frozenset()
 
 
-def plain_rules(rules: RuleSet, schema: PaymentSchema, *, features: bool = False) -> list[PlainRule]:
-    """The rules, in the order of the file; `features`: whether they may name features whose values are numbers.
+def plain_rules(rules: RuleSet, schema: PaymentSchema) -> list[PlainRule]:
+    """The rules, in the order of the file; they may name features whose values are numbers.
 
     Raises:
         UsageError: a rule is more than plain comparisons; names the rule and the part.
     """
     types = {field.name.lower(): field.type for field in schema.fields}
-    if features:
-        types |= {one.name.lower(): _NUMBER for one in rules.features if one.kind not in ("min", "max")}
+    types |= {one.name.lower(): _NUMBER for one in rules.features if one.kind not in ("min", "max")}
     return [_plain(rule, rules, types) for rule in rules.rules]
 
 

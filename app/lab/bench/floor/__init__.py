@@ -1,1 +1,0 @@
-"""The plain Kafka client of the bench: the same decisions without an engine."""
