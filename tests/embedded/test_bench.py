@@ -14,6 +14,7 @@ from hdrh.histogram import HdrHistogram
 
 from browser import measure
 from exhaustive import exhaustive
+from fraud_filter.config import load
 from lab.bench.flink import program as flink
 from running import until
 
@@ -124,8 +125,8 @@ def test_all_files_are_there_and_a_browser_shows_the_page(ran: Ran, tmp_path: Pa
     "name", exhaustive(("streams", "streams-eos", "flink", "flink-eos", "real-time"), but=["streams-eos"])
 )
 def test_a_kill_loses_nothing_and_what_it_repeats_is_counted(name: str, tmp_path: Path) -> None:
-    if name.startswith("flink") and flink.lacks():
-        pytest.skip(flink.lacks())
+    if name.startswith("flink") and (lacks := flink.lacks(load())):
+        pytest.skip(lacks)
     argv = [sys.executable, "-m", "fraud_filter", "lab", "bench", "--kill", "--contenders", name, *SHORT, *QUICK]
     ran = subprocess.run([*argv, "--output", str(tmp_path)], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fraud_filter.config import ModeName
+from fraud_filter.config import ModeName, Settings
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.modes import MODES
 from lab.bench.changes import PARTITIONS, parse_change, parse_options, write_rules
@@ -38,11 +38,11 @@ class Contender:
     `words` say what it is; `program` gives it, not started yet; `shared` the settings that differ for it, for the
     generator and for its audit; `own` those that differ for it alone, or its engine's options. `delivery` is what it
     promises: one with `TRANSACTIONS` is measured by when a consumer sees its decisions. `versions` is what it adds to
-    the versions of the report; `lacks` the sentence that says what must be done before it can run here, empty when
-    nothing. `most_per_partition` are the payments per second of one partition that it is meant for; it is not run at
-    higher rates. `is_extra`: it takes part only where it is named. `label`: its name as topics can have it. `base`: the
-    contender of which this one is a change. `partitions` of its input topic, 0 for those of the load; `checkpoints`:
-    the directory that takes Spark's, None for the workspace.
+    the versions of the report; `lacks` the sentence that says what must be done before it can run here, with the user's
+    settings, empty when nothing. `most_per_partition` are the payments per second of one partition that it is meant
+    for; it is not run at higher rates. `is_extra`: it takes part only where it is named. `label`: its name as topics
+    can have it. `base`: the contender of which this one is a change. `partitions` of its input topic, 0 for those of
+    the load; `checkpoints`: the directory that takes Spark's, None for the workspace.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Contender:
     program: Callable[[Launch], Child]
     shared: Callable[[EmbeddedStack], Mapping[str, Any]] = lambda _: {}
     versions: Callable[[], dict[str, str]] = dict
-    lacks: Callable[[], str] = str
+    lacks: Callable[[Settings], str] = lambda _: ""
     most_per_partition: float = math.inf
     is_extra: bool = False
     is_filter: bool = False
@@ -128,12 +128,15 @@ CONTENDERS: Mapping[str, Contender] = {
             most_per_partition=1000,
         ),
         _filter("real-time", "the filter in real-time mode", "real-time"),
-        Contender(STREAMS, "Kafka Streams, one processor", streams.program, versions=streams.versions),
+        Contender(
+            STREAMS, "Kafka Streams, one processor", streams.program, versions=streams.versions, lacks=streams.lacks
+        ),
         Contender(
             STREAMS_EOS,
             "Kafka Streams, exactly-once by transactions of 100 ms, as a read_committed consumer sees it",
             streams.program,
             versions=streams.versions,
+            lacks=streams.lacks,
             own=streams.EXACTLY_ONCE,
             delivery=TRANSACTIONS,
         ),
@@ -218,12 +221,13 @@ def _changed(base: Contender, text: str, label: str) -> Contender:
     )
 
 
-def available(named: Sequence[Contender], slowest: float, partitions: int) -> list[Contender]:
+def available(named: Sequence[Contender], slowest: float, partitions: int, settings: Settings) -> list[Contender]:
     """The named contenders; without any all but the extra ones that can run here.
 
     Args:
         slowest: the lowest rate that is planned, in payments per second.
         partitions: of the input topic.
+        settings: the user's.
 
     Raises:
         UsageError: a named one can't run here, or not at such rates; the message says what must be done.
@@ -232,10 +236,10 @@ def available(named: Sequence[Contender], slowest: float, partitions: int) -> li
         return [
             one
             for one in parse_contenders(CONTENDERS)
-            if not one.is_extra and one.most_per_partition >= slowest / partitions and not one.lacks()
+            if not one.is_extra and one.most_per_partition >= slowest / partitions and not one.lacks(settings)
         ]
     for one in named:
-        if lacks := one.lacks():
+        if lacks := one.lacks(settings):
             raise UsageError(f"argument --contenders: {one.name!r} can't run here: {lacks}")
         if one.most_per_partition < slowest / (one.partitions or partitions):
             raise UsageError(

@@ -14,37 +14,6 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from fraud_filter.modes import MODES, OBJECTIVE_MS
 
-#: Okabe and Ito's palette, and never colour alone (curves and rows carry the mode's name), so that a
-#: print in grey or a colour-blind eye can tell the modes apart.
-COLOURS: Mapping[str, str] = {
-    **{mode.name: mode.colour for mode in MODES.values()},
-    "continuous-single": "#3a93c8",
-    "streams": "#5f6b76",
-    "streams-eos": "#9aa3ab",
-    "flink": "#7b5ea7",
-    "flink-eos": "#b49bd6",
-    "velocity": "#8a6d1b",
-    "flink-velocity": "#b0529c",
-    "model": "#4a6fb5",
-}
-
-#: Marker shapes by matplotlib's names.
-MARKERS: Mapping[str, str] = {
-    **{mode.name: mode.marker for mode in MODES.values()},
-    "continuous-single": "<",
-    "streams": "v",
-    "streams-eos": "1",
-    "flink": "P",
-    "flink-eos": "2",
-    "velocity": "d",
-    "flink-velocity": "X",
-    "model": "p",
-}
-
-#: What is compared besides, such as a mode with another setting: another eight colours and markers, in order.
-SERIES = ("#2f5d9b", "#c2571a", "#2b8a5b", "#8b4fb3", "#b23a48", "#6b7a2a", "#17818f", "#7a5b3e")
-_SERIES_MARKERS = "osD^v<>*"
-
 
 class Look(NamedTuple):
     """How a contender is drawn."""
@@ -53,10 +22,29 @@ class Look(NamedTuple):
     marker: str
 
 
+#: Okabe and Ito's palette, and never colour alone (curves and rows carry the mode's name), so that a
+#: print in grey or a colour-blind eye can tell the modes apart. Markers by matplotlib's names.
+LOOKS: Mapping[str, Look] = {
+    **{mode.name: Look(mode.colour, mode.marker) for mode in MODES.values()},
+    "continuous-single": Look("#3a93c8", "<"),
+    "streams": Look("#5f6b76", "v"),
+    "streams-eos": Look("#9aa3ab", "h"),
+    "flink": Look("#7b5ea7", "P"),
+    "flink-eos": Look("#b49bd6", "8"),
+    "velocity": Look("#8a6d1b", "d"),
+    "flink-velocity": Look("#b0529c", "X"),
+    "model": Look("#4a6fb5", "p"),
+}
+
+#: What is compared besides, such as a mode with another setting: another eight colours and markers, in order.
+SERIES = ("#2f5d9b", "#c2571a", "#2b8a5b", "#8b4fb3", "#b23a48", "#6b7a2a", "#17818f", "#7a5b3e")
+_SERIES_MARKERS = "osD^v<>*"
+
+
 def looks(names: Sequence[str]) -> dict[str, Look]:
     """The look of each contender."""
     series = itertools.cycle(map(Look, SERIES, _SERIES_MARKERS))
-    return {name: Look(COLOURS[name], MARKERS[name]) if name in COLOURS else next(series) for name in names}
+    return {name: LOOKS.get(name) or next(series) for name in names}
 
 
 INK, FAINT, EDGE, OBJECTIVE_INK = "#1f2933", "#d9dfe5", "#9aa5b1", "#4a5560"

@@ -62,7 +62,7 @@ def command(
     from lab.harness.tables import write_between
 
     under = Load(rates=parse_rates(rates), **load)
-    chosen = available(parse_contenders(contenders), min(under.rates), under.partitions)
+    chosen = available(parse_contenders(contenders), min(under.rates), under.partitions, settings)
     check_directory("--output", output)
     report = run_bench(chosen, under, settings, click.echo, rounds=rounds)
     data = report_data(report)

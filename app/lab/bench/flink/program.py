@@ -6,6 +6,7 @@ import json
 from importlib import metadata
 from pathlib import Path
 
+from fraud_filter.config import Settings
 from fraud_filter.home import HOME
 from fraud_filter.java.jars import LOCK_NAME, resolve_jars
 from fraud_filter.kafka.admin import find_input, open_admin
@@ -39,8 +40,10 @@ _MODE = "execution.checkpointing.mode"
 EXACTLY_ONCE = {_MODE: "EXACTLY_ONCE", "execution.checkpointing.interval": "100 ms"}
 
 
-def lacks() -> str:
+def lacks(settings: Settings) -> str:
     """What must be done before Flink can be started; empty when nothing."""
+    if settings.emit != "flagged":
+        return "it writes nothing about approved payments: leave FRAUD_EMIT out"
     return "" if (_VENV / ".ready").exists() else "run `make bench-flink` first (Apache Flink, about 800 MB)"
 
 

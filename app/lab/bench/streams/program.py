@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fraud_filter.config import Settings
-from fraud_filter.errors import FraudFilterError, UsageError
+from fraud_filter.errors import FraudFilterError
 from fraud_filter.home import HOME
 from fraud_filter.java.jars import LOCK_NAME, resolve_jars
 from fraud_filter.kafka.admin import find_input, open_admin
@@ -36,9 +36,15 @@ EXACTLY_ONCE = {"processing.guarantee": "exactly_once_v2", "commit.interval.ms":
 
 
 def shipped() -> dict[str, Any]:
-    """The settings of what decides by default: the rules and the schema that `Filter.java` has."""
-    fields = Settings.model_fields
-    return {name: fields[name].get_default(call_default_factory=True) for name in ("rules", "payment_schema")}
+    """The default settings that `Filter.java` has: what it reads, decides by, and writes."""
+    fields, names = Settings.model_fields, ("rules", "payment_schema", "record_format", "emit")
+    return {name: fields[name].get_default(call_default_factory=True) for name in names}
+
+
+def lacks(settings: Settings) -> str:
+    """What must be done before it can run; empty when nothing."""
+    other = [name for name, default in shipped().items() if getattr(settings, name) != default]
+    return f"it has the default {other[0]} alone" if other else ""
 
 
 def versions() -> dict[str, str]:
@@ -50,13 +56,9 @@ def program(launch: Launch) -> Child:
     """The filter on Kafka Streams, not started yet.
 
     Raises:
-        UsageError: the settings name other rules, or another schema, than it has.
         FraudFilterError: a jar can't be fetched, the class not be compiled, or no broker answers.
     """
     stack, settings = launch.stack, launch.stack.settings
-    for name, path in shipped().items():
-        if getattr(settings, name) != path:
-            raise UsageError(f"argument --contenders: Kafka Streams' filter has the {name} of {path} alone")
     folder = launch.folder / "streams"
     folder.mkdir(exist_ok=True)
     streams, compiler = _streams_jars()

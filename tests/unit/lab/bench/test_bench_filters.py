@@ -14,11 +14,7 @@ from fraud_filter.rules.ruleset import RuleSet, load_rules
 from fraud_filter.schema import PaymentSchema, load_schema
 from lab.bench.flink.plain_rules import plain_rules
 from lab.bench.flink.sql import statement, tables
-from lab.bench.launch import Launch
 from lab.bench.streams import program as streams
-from lab.harness.embedded_stack import EmbeddedStack
-from lab.harness.processes import Child
-from lab.harness.workspace import Workspace
 
 
 @pytest.fixture
@@ -46,14 +42,6 @@ def test_kafka_streams_has_the_rules_and_the_schema_that_ship(settings: config.S
     texts = re.search(r"TEXTS = Set\.of\((.+)\);", source)
     assert texts
     assert {*re.findall(r'"(\w+)"', texts[1]), "amount", "created_at"} == set(schema.required)
-
-
-def test_kafka_streams_refuses_other_rules(settings: config.Settings, tmp_path: Path) -> None:
-    other = settings.model_copy(update={"rules": tmp_path / "rules.yml"})
-    with Workspace() as workspace:
-        stack = EmbeddedStack(other, workspace, tmp_path, Child("none", [], log=tmp_path / "log"), {}, print)
-        with pytest.raises(UsageError, match=r"Kafka Streams' filter has the rules of .+app/rules\.yml alone"):
-            streams.program(Launch(stack, {0: 0}, "x", tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -5,19 +5,23 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
 from lab.bench.contenders import CONTENDERS, TRANSACTIONS, available, parse_contenders
-from lab.bench.look import COLOURS, MARKERS
+from lab.bench.look import LOOKS
 from lab.bench.plan import Load, in_rounds, parse_rates
 
 
 def test_every_contender_has_a_program_a_colour_and_a_marker_of_its_own() -> None:
-    assert set(CONTENDERS) == set(COLOURS) == set(MARKERS)
-    assert len(set(COLOURS.values())) == len(set(MARKERS.values())) == len(CONTENDERS)
-    assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in COLOURS.values())
+    assert set(CONTENDERS) == set(LOOKS)
+    colours, markers = zip(*LOOKS.values(), strict=True)
+    assert len(set(colours)) == len(set(markers)) == len(CONTENDERS)
+    assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in colours)
 
 
 def test_each_round_begins_with_another_contender() -> None:
@@ -48,8 +52,9 @@ def test_wrong_rates_are_refused(text: str) -> None:
         parse_rates(text)
 
 
-def _names(texts: tuple[str, ...], slowest: float = 0) -> list[str]:
-    return [one.name for one in available(parse_contenders(texts), slowest, 1)]
+def _names(texts: tuple[str, ...], slowest: float = 0, **settings: Any) -> list[str]:
+    own = Settings.model_construct().model_copy(update=settings)
+    return [one.name for one in available(parse_contenders(texts), slowest, 1, own)]
 
 
 def test_contenders_are_taken_in_the_given_order() -> None:
@@ -65,6 +70,14 @@ def test_without_names_all_run_that_can() -> None:
         "real-time",
         "streams",
     }
+
+
+@pytest.mark.parametrize(("name", "other"), [("rules", Path("own.yml")), ("emit", "all")])
+def test_kafka_streams_takes_part_with_the_default_rules_alone(name: str, other: Any) -> None:
+    assert "streams" in _names(())
+    assert not {"streams", "streams-eos"} & {*_names((), **{name: other})}
+    with pytest.raises(UsageError, match=f"'streams-eos' can't run here: it has the default {name} alone"):
+        _names(("streams-eos",), **{name: other})
 
 
 def test_a_contender_that_could_run_at_no_rate_does_not_run() -> None:
