@@ -93,7 +93,7 @@ def read_source(headers: Headers | None) -> Source | None:
             found[layout.HEADER_TOPIC].decode(),  # type: ignore[union-attr]
             int(found[layout.HEADER_PARTITION]),  # type: ignore[arg-type]
             int(found[layout.HEADER_OFFSET]),  # type: ignore[arg-type]
-            int(found[layout.HEADER_TIMESTAMP]),  # type: ignore[arg-type]
+            _timestamp(int(found[layout.HEADER_TIMESTAMP])),  # type: ignore[arg-type]
             _text(found, layout.HEADER_REASON),
             _text(found, layout.HEADER_TOPIC_ID),
             _text(found, layout.HEADER_RULES),
@@ -112,6 +112,12 @@ def _decision(found: Mapping[str, bytes | None]) -> str:
     if decision not in (layout.APPROVE, layout.FLAG, layout.REJECT):
         raise ValueError(decision)
     return decision
+
+
+def _timestamp(timestamp_ms: int) -> int:
+    if not -(2**63) <= timestamp_ms < 2**63:
+        raise ValueError(timestamp_ms)
+    return timestamp_ms
 
 
 def _text(found: Mapping[str, bytes | None], name: str) -> str:

@@ -6,9 +6,11 @@ import json
 import random
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Context, Decimal
 from typing import Any
 
-from fraud_filter.rules.language import LanguageError, Node, read_predicate
+from fraud_filter.rules.language import LanguageError, Node, digits, read_predicate
 from fraud_filter.rules.words import FUNCTIONS
 from fraud_filter.schema import PaymentSchema
 
@@ -23,20 +25,20 @@ _FORMS = {
         *("exists(tags, one -> one LIKE {like} OR {b})", "exists(basket.items, I -> i.n > {n} OR i.at < {t})"),
         "exists(basket.items, i -> i.n IS NULL)",
         "exists(tags, x -> x = {literal})",
-        *("{n} IN ({n}, {n}, NULL)", "{s} NOT IN ({s}, {s})", "{d} IN ({d}, {d})", "{t} IN ({t}, {t})"),
+        *("{n} IN ({n}, {n})", "{s} NOT IN ({s}, {s})", "{d} IN ({d}, {d})", "{t} IN ({t}, {t})"),
         *("{n} IN (0, 1, 2, 3, 4, 5, 6, 7.5, 8, 9, 10, 11)", "{s} LIKE {like}"),
         "{s} RLIKE {regex}",
         *("{s} NOT LIKE {like}", "{s} NOT RLIKE {regex}", "CASE WHEN {b} THEN {b} END"),
     ),
     "n": (
         *("{n} + {n}", "{n} - {n}", "{n} * {n}", "{n} / {n}", "{n} % {n}", "- {n}"),
-        *(f"CAST({{n}} AS {kind})" for kind in ("TINYINT", "SMALLINT", "INT", "BIGINT", "DOUBLE", "DECIMAL(10, 3)")),
-        *("CAST({b} AS INT)", "CASE WHEN {b} THEN {n} WHEN {b} THEN {n} ELSE {n} END"),
+        *(f"CAST({{n}} AS {kind})" for kind in ("BIGINT", "DOUBLE", "DECIMAL(10, 3)")),
+        *("CAST({b} AS BIGINT)", "CASE WHEN {b} THEN {n} WHEN {b} THEN {n} ELSE {n} END"),
         *("CASE {n} WHEN {n} THEN {n} END", "(({n}) + {n}) * {n}"),
     ),
-    "s": ("CAST({n} AS STRING)", "CAST({b} AS STRING)", "CASE WHEN {b} THEN {s} END"),
-    "d": ("CAST({t} AS DATE)", "CASE WHEN {b} THEN {d} ELSE {d} END", "CAST('2024-02-29' AS DATE)"),
-    "t": ("CAST({d} AS TIMESTAMP)", "CASE {t} WHEN {t} THEN {t} END"),
+    "s": ("CAST({n} AS STRING)", "CASE WHEN {b} THEN {s} END"),
+    "d": ("to_date({t})", "CASE WHEN {b} THEN {d} ELSE {d} END", "to_date({d})"),
+    "t": ("coalesce({d}, {t})", "CASE {t} WHEN {t} THEN {t} END"),
 }  # fmt: skip
 _KINDS = {"STRING": "s", "BOOLEAN": "b", "DATE": "d", "TIMESTAMP": "t"}
 _LITERALS = {
@@ -44,9 +46,9 @@ _LITERALS = {
     "n": (
         *("0", "1", "-1", "2", "3", "7", "100", "127", "-128", "32768", "2147483647", "-2147483648"),
         "9223372036854775807",
-        *("0.5", "-0.1", "1.25", "0.005", "12345678.90", "-0.0", "1e3", "1e308", "-5e-324", "2.5D", "NULL"),
+        *("0.5", "-0.1", "1.25", "0.005", "12345678.90", "-0.0", "1e3", "1e308", "-5e-324", "2.5D"),
     ),
-    "d": ("DATE'2024-02-29'", "date '0001-01-01'", "DATE'9999-12-31'", "NULL"),
+    "d": ("DATE'2024-02-29'", "date '0001-01-01'", "DATE'9999-12-31'"),
     "t": ("TIMESTAMP'2024-03-01 12:30:45.123456'", "timestamp '0001-01-01'",
     "TIMESTAMP'9999-12-31T23:59:59.999999Z'"),
 }  # fmt: skip
@@ -69,10 +71,10 @@ _LARGE = 2**16
 
 
 class RuleDrawer:
-    """Draws what the language takes; the same for the same seed."""
+    """Draws what the language takes."""
 
-    def __init__(self, schema: PaymentSchema, seed: int) -> None:
-        self._choose = random.Random(seed)
+    def __init__(self, schema: PaymentSchema, choose: random.Random) -> None:
+        self._choose = choose
         self._schema = schema
         self._columns: dict[str, list[str]] = {kind: [] for kind in "bnsdt"}
         for field in schema.fields:
@@ -143,7 +145,25 @@ def quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def hostile_payments(schema: PaymentSchema) -> Iterator[bytes]:
+def drawn_schema(schema: PaymentSchema, choose: random.Random) -> PaymentSchema:
+    """The schema in another order, with decimals of other digits."""
+
+    def other(_: re.Match[str]) -> str:
+        precision = choose.randint(1, 38)
+        return f"DECIMAL({precision}, {choose.randint(0, precision)})"
+
+    fields = [replace(field, type=re.sub(r"DECIMAL\(.*?\)", other, field.type)) for field in schema.fields]
+    return PaymentSchema(tuple(choose.sample(fields, len(fields))))
+
+
+def _decimals(kind: str) -> tuple[str, ...]:
+    """Zero, the least, the largest, and others, as texts."""
+    precision, scale = digits(kind)
+    units = (0, 1, -1, 5, 10**precision - 1, 1 - 10**precision, 10 ** (precision // 2))
+    return tuple(f"{Decimal(unit).scaleb(-scale, Context(prec=60)):f}" for unit in units)
+
+
+def hostile_payments(schema: PaymentSchema, choose: random.Random) -> Iterator[bytes]:
     """Payments with values at the limits of each type, and some as large as the default lets in."""
     whole = {name: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for name, bits in
              (("TINYINT", 8), ("SMALLINT", 16), ("INT", 32), ("BIGINT", 64))}  # fmt: skip
@@ -156,11 +176,11 @@ def hostile_payments(schema: PaymentSchema) -> Iterator[bytes]:
     values: dict[str, tuple[Any, ...]] = {
         "TIMESTAMP_NTZ": times,
         "DOUBLE": doubles, "FLOAT": (0, -0.0, 3.4e38, -3.4e38, 1e-45, 0.1, 16777217, 2.5), "STRING": _TEXTS,
-        "BOOLEAN": (True, False), "DECIMAL(10, 2)": (0, 99999999.99, -99999999.99, 0.01, 1.25, -0.5, 2.5),
+        "BOOLEAN": (True, False),
+        **{field.type: _decimals(field.type) for field in schema.fields if field.kind.name == "DECIMAL"},
         "DATE": tuple(one[:10] for one in times), "TIMESTAMP": tuple(f"{one}Z" for one in times),
         **{name: (0, 1, -1, 2, 3, 7, 42, 100, *limits) for name, limits in whole.items()},
     }  # fmt: skip
-    choose = random.Random(11)
     fields = [field for field in schema.fields if field.type in values]
     for number in range(120):
         row = {field.name: choose.choice(values[field.type]) for field in fields}
@@ -168,7 +188,7 @@ def hostile_payments(schema: PaymentSchema) -> Iterator[bytes]:
         row["counts"] = choose.choice((None, {}, {"a": 1, "b": 2}, {"a": -5}, {"A": 2147483647}))
         items = [{}, {"at": f"{times[number % 8]}Z", "n": number}, {"n": -(2**63)}, {"at": f"{times[0]}Z"}]
         row["basket"] = choose.choice(
-            (None, {}, {"total": 1.5, "items": choose.sample(items, number % 4)}, {"total": -999.9})
+            (None, {}, {"total": 0.125, "items": choose.sample(items, number % 4)}, {"total": "-0.05"})
         )
         row = {name: value for name, value in row.items() if number % 3 or choose.random() < 0.7}
         yield json.dumps(row | {schema.required[0]: f"p{number}"}).encode()

@@ -94,8 +94,8 @@ def test_a_payment_that_cannot_be_judged_is_one_finding_and_the_others_are_audit
     schema = PaymentSchema(
         (Field("card_id", "STRING", True), Field("amount", "DECIMAL(38, 0)", True), Field("note", "STRING", False))
     )
-    spent = Feature("spent_1h", 1, "card_id", 3_600_000, "sum", "amount", "DECIMAL(38, 0)", "DECIMAL(38, 0)")
-    most = Feature("most_1h", 2, "card_id", 3_600_000, "max", "note", "INT")
+    spent = Feature("spent_1h", "card_id", 3_600_000, "sum", "amount", "DECIMAL(38, 0)", "DECIMAL(38, 0)")
+    most = Feature("most_1h", "card_id", 3_600_000, "max", "note", "INT")
     rule = Rule("burst", 2, when="spent_1h > 12 OR most_1h > 1")
     kept = Ruling(schema, RuleSet(Path("kept"), (rule,), (spent, most)), 100, 65_536)
     began = Began(kept.version, "", {0: 0, 1: 0}, 0.0)

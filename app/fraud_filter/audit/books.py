@@ -20,26 +20,25 @@ from fraud_filter.audit.result import FeatureCounts, Finding
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.oracle import Decision, Place
 from fraud_filter.records import Source
-from fraud_filter.schema import APPROVE, FLAG, REASON_LATE, REASON_UNDECIDABLE, PaymentSchema
+from fraud_filter.schema import APPROVE, FLAG, REASON_LATE, REASON_UNDECIDABLE, REJECT, PaymentSchema
 
-#: What should become of a payment, or did. UNTOLD: it is valid, and no one can tell whether it is to be flagged.
-#: UNJUDGED: the oracle failed. PASSED: no rule matches it, and that is not written; APPROVED: it is.
-PASSED, FLAGGED, REJECTED, UNTOLD, UNJUDGED, APPROVED = range(6)
+#: What should become of a payment, beside the decisions that are written. PASS: no rule matches it, and that is not
+#: written. UNTOLD: it is valid, and no one can tell whether it is to be flagged. FAILED: the oracle could not judge it.
+PASS, UNTOLD, FAILED = "pass", "untold", "failed"
 #: Decisions that are written, and those of them about valid payments.
-_WRITTEN, _VALID = f"({FLAGGED}, {REJECTED}, {APPROVED})", f"({FLAGGED}, {APPROVED})"
+_VERBS = {FLAG: "flagged", REJECT: "rejected", APPROVE: "approved"}
+_WRITTEN, _VALID = tuple(_VERBS), (FLAG, APPROVE)
 
-_VERBS = {FLAGGED: "flagged", REJECTED: "rejected", APPROVED: "approved"}
 _FINDINGS = ("lost", "duplicated", "unexpected", "unjudged")
 #: Offsets of a partition, and partitions, that are compared at a time: so DuckDB's joins stay within its memory.
 _SLICE, PARTITIONS = 2**16, 8
 _MEMORY = "96MB"
-_INT64 = range(-(2**63), 2**63)
 _ROWS_AT_ONCE = 10_000
 
 #: A `slice` is compared at a time. `part` and `place` are the payment's partition and offset, `version` the number of
 #: the rules. `told` names the rules that matched, as JSON, or the reason; `content` are hashes of key and fields, or of
 #: key and value. `is_due`: these rules had to decide.
-_TABLE = """(slice INTEGER, part INTEGER, place BIGINT, version INTEGER, kind UTINYINT, at_ms BIGINT, told VARCHAR,
+_TABLE = """(slice INTEGER, part INTEGER, place BIGINT, version INTEGER, kind VARCHAR, at_ms BIGINT, told VARCHAR,
     content BLOB, is_due BOOLEAN)"""
 #: Each decision that was written, and each that was due and was not, with a verdict. A late or undecidable payment
 #: stands for whatever was due: the audit can't tell when that holds.
@@ -51,8 +50,8 @@ _JUDGE = f"""CREATE OR REPLACE TABLE judged AS SELECT
     CASE
         WHEN seen.kind IS NULL THEN 'missing'
         WHEN due.kind IS NULL THEN 'uncalled for'
-        WHEN seen.kind = {REJECTED} AND seen.told IN ('{REASON_LATE}', '{REASON_UNDECIDABLE}') THEN 'for whatever'
-        WHEN due.kind = {UNJUDGED} OR (due.kind = {UNTOLD} AND seen.kind IN {_VALID}) THEN 'unknown'
+        WHEN seen.kind = '{REJECT}' AND seen.told IN ('{REASON_LATE}', '{REASON_UNDECIDABLE}') THEN 'for whatever'
+        WHEN due.kind = '{FAILED}' OR (due.kind = '{UNTOLD}' AND seen.kind IN {_VALID}) THEN 'unknown'
         WHEN seen.kind <> due.kind THEN 'uncalled for'
         WHEN seen.at_ms <> due.at_ms THEN 'another time'
         WHEN seen.content <> due.content OR (seen.kind IN {_VALID} AND seen.told <> due.told) THEN 'different'
@@ -73,14 +72,14 @@ _FOUND = f"""
     SELECT 'duplicated' AS finding, part, place, kind FROM judged WHERE verdict IN ('different', 'right')
     QUALIFY row_number() OVER (PARTITION BY part, place ORDER BY kind) > 1
     ORDER BY finding, part, place, kind"""  # noqa: S608
-_COUNTS = f"""SELECT count(*) FILTER (kind = {FLAGGED}) AS written,
-    count(*) FILTER (kind = {APPROVED}) AS approved,
+_COUNTS = f"""SELECT count(*) FILTER (kind = '{FLAG}') AS written,
+    count(*) FILTER (kind = '{APPROVE}') AS approved,
     count(*) FILTER (kind IN {_VALID} AND verdict IN ('different', 'right') AND content IS DISTINCT FROM ''::BLOB)
         AS compared,
-    count(DISTINCT (part, place)) FILTER (kind = {REJECTED} AND verdict <> 'another time') AS rejected
+    count(DISTINCT (part, place)) FILTER (kind = '{REJECT}' AND verdict <> 'another time') AS rejected
     FROM judged"""  # noqa: S608
 _REASONS = f"""SELECT split_part(told, ':', 1) AS reason, count(DISTINCT (part, place)) AS payments FROM judged
-    WHERE kind = {REJECTED} AND verdict IN ('for whatever', 'different', 'right') GROUP BY reason"""  # noqa: S608
+    WHERE kind = '{REJECT}' AND verdict IN ('for whatever', 'different', 'right') GROUP BY reason"""  # noqa: S608
 
 #: Records that were appended after the first one of a later writer.
 _LATE = """SELECT count(*) AS late FROM writes JOIN (
@@ -145,7 +144,7 @@ class Books:
         database.execute("CREATE TABLE writes (writer BIGINT, at_ms BIGINT)")
         self._seen, self._due, self._writes = map(database.appender, ("seen", "due", "writes"))
         #: By what should become of payments, by kind of finding, and by name of a figure.
-        self._counts: Counter[int | str] = Counter()
+        self._counts: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
         self._examples: dict[str, list[Finding]] = {kind: [] for kind in _FINDINGS}
 
@@ -167,18 +166,18 @@ class Books:
         `fields` is None when it can't be read.
         """
         content = b"" if fields is None else _hashes((key, *fields))
-        self._see(source, version, APPROVED if source.decision == APPROVE else FLAGGED, _written(rules), content)
+        self._see(source, version, _written(rules), content)
 
     def see_rejected(self, source: Source, key: bytes | None, value: bytes | None, version: int = 0) -> None:
         """Notes a rejected record. A reason other than the oracle's is no fault: texts may differ."""
-        self._see(source, version, REJECTED, source.reason, _hashes((key, value)))
+        self._see(source, version, source.reason, _hashes((key, value)))
 
     def see_outdated(self, source: Source) -> None:
         """Notes a decision by rules that were replaced before the payment came; it stands in for no other decision."""
-        kind = {FLAG: FLAGGED, APPROVE: APPROVED}.get(source.decision, REJECTED)
-        self._counts["written"] += kind == FLAGGED
-        self._counts["approved"] += kind == APPROVED
-        reason = f"{_VERBS[kind]} by the rules of version {source.version}, which were replaced before it came"
+        self._counts["written"] += source.decision == FLAG
+        self._counts["approved"] += source.decision == APPROVE
+        verb = _VERBS[source.decision]
+        reason = f"{verb} by the rules of version {source.version}, which were replaced before it came"
         self.find("unexpected", source.partition, source.offset, reason)
 
     def begin_at(self, start: Mapping[int, int]) -> None:
@@ -208,17 +207,17 @@ class Books:
             can_tell: it is known whether a valid payment is to be flagged.
             approves: one that no rule matches is to be written, too.
         """
-        kind, told, content = PASSED, None, None
+        kind, told, content = PASS, None, None
         if decision.failure:
-            kind = UNJUDGED
+            kind = FAILED
             if is_due:
                 self.find("unjudged", place.partition, place.offset, decision.failure)
         elif decision.reason is not None:
-            kind, told, content = REJECTED, decision.reason, _hashes((key, value))
+            kind, told, content = REJECT, decision.reason, _hashes((key, value))
         elif not can_tell:
             kind = UNTOLD
         elif decision.rules or approves:
-            kind = FLAGGED if decision.rules else APPROVED
+            kind = FLAG if decision.rules else APPROVE
             told, content = _written(decision.rules), _hashes((key, *decision.fields))
         self._counts[kind] += is_due
         if is_due and decision.truncated:
@@ -242,7 +241,7 @@ class Books:
             self._database.execute(_JUDGE, {"slice": number})
             for one in self._ask(_FOUND):
                 names = self._differences(one)
-                self._counts["differing"] += one["kind"] != REJECTED and not self._results.isdisjoint(names)
+                self._counts["differing"] += one["kind"] != REJECT and not self._results.isdisjoint(names)
                 is_new = one["place"] > self._last.get(one["part"], -1)
                 self._counts["undecided"] += one["finding"] == "lost" and is_new
                 self.find(one["finding"], one["part"], one["place"], _reason(one, names))
@@ -253,22 +252,21 @@ class Books:
         features = FeatureCounts(counts["compared"], counts["differing"], counts[UNTOLD], counts["truncated"])
         return {
             **{name: counts[name] for name in (*_FINDINGS, "written", "approved", "rejected", "undecided")},
-            "expected": counts[FLAGGED],
-            "approved_expected": counts[APPROVED],
-            "rejected_expected": counts[REJECTED],
+            "expected": counts[FLAG],
+            "approved_expected": counts[APPROVE],
+            "rejected_expected": counts[REJECT],
             "late_writes": next(self._ask(_LATE))["late"],
             "reject_reasons": dict(sorted(self._reasons.items())),
             "features": features if self._results else None,
             "examples": {kind: tuple(found) for kind, found in self._examples.items()},
         }
 
-    def _see(self, source: Source, version: int, kind: int, told: str, content: bytes) -> None:
-        at_ms = source.timestamp_ms
-        if at_ms not in _INT64:
-            at_ms = min(max(at_ms, _INT64[0]), _INT64[-1])
+    def _see(self, source: Source, version: int, told: str, content: bytes) -> None:
         self._last[source.partition] = max(self._last.get(source.partition, -1), source.offset)
         slice_ = (source.offset + self._shift[source.partition]) // _SLICE
-        self._seen.append_row(slice_, source.partition, source.offset, version, kind, at_ms, told, content, None)
+        self._seen.append_row(
+            slice_, source.partition, source.offset, version, source.decision, source.timestamp_ms, told, content, None
+        )
 
     def _ask(self, query: str) -> Iterator[dict[str, Any]]:
         for batch in self._database.sql(query).to_arrow_reader(_ROWS_AT_ONCE):
@@ -278,57 +276,41 @@ class Books:
         """The names of the parts in which the content differs."""
         if one["verdict"] != "different" or not one["content"]:
             return []
-        names = ("key", "value") if one["kind"] == REJECTED else self._names[one["version"]]
+        names = ("key", "value") if one["kind"] == REJECT else self._names[one["version"]]
         pairs = zip(names, memoryview(one["content"]).cast("I"), memoryview(one["due_content"]).cast("I"), strict=True)
         return [name for name, its, due in pairs if its != due]
 
 
 def _reason(one: Mapping[str, Any], names: Sequence[str]) -> str:
     """What is wrong with a decision; `names` are the parts of its content that differ."""
-    kind, told = one["kind"], one["told"]
-    verb, is_valid = _VERBS[kind], kind in (FLAGGED, APPROVED)
+    kind, its, due = one["kind"], _told(one["kind"], one["told"]), _told(one["due_kind"], one["due_told"])
     if one["finding"] == "duplicated":
-        return f"{verb} again"
+        return f"{_VERBS[kind]} again"
     if one["finding"] == "lost":
-        return f"should be {verb}{_cause(kind, told)}"
-    if one["verdict"] == "uncalled for":
-        return f"{verb}{_cause(kind, told)}, but {_uncalled_for(kind, one['due_kind'], one['due_told'])}"
+        return f"should be {its}"
     if one["verdict"] == "another time":
         return f"decided with source.timestamp {one['at_ms']}, but the record's is {one['due_ms']}"
     if one["content"] == b"":
-        return f"{verb} with a value that is not a record with rules"
-    if is_valid and told != one["due_told"]:
-        return f"{verb} by {_rules(told)} instead of {_rules(one['due_told'])}"
+        return f"{_VERBS[kind]} with a value that is not a record with rules"
+    if one["verdict"] == "uncalled for" or (kind in _VALID and one["told"] != one["due_told"]):
+        return f"{its} instead of {due}"
     return f"written with another {', '.join(names)} than the record's"
 
 
-def _cause(kind: int, told: str | None) -> str:
-    """Goes on after the verb: the rules that flag, or the reason to reject."""
-    if kind == FLAGGED:
-        return f" by {_rules(told)}"
-    return f" as {told}" if kind == REJECTED else ""
-
-
-def _uncalled_for(kind: int, due_kind: int | None, due_told: str | None) -> str:
-    """Why there should be no decision of this kind."""
-    if due_kind is None:
-        return "no record has this offset"
-    if kind == REJECTED:
-        return "it is valid"
-    if due_kind == REJECTED:
-        return "it is not valid"
-    if due_kind == FLAGGED:
-        return f"it matches {_rules(due_told)}"
-    return "it matches no rule" if kind == FLAGGED else "what no rule matches is not written"
+def _told(kind: str | None, told: str | None) -> str:
+    """A decision and its cause: the rules that match, or the reason to reject."""
+    if kind not in _VERBS:
+        others = {None: "no decision, as there is no record", UNTOLD: "a decision on a valid record"}
+        return others.get(kind, "no decision")
+    if kind == REJECT:
+        return f"rejected as {told}"
+    rules = ", ".join(json.loads(told or "[]"))
+    return f"{_VERBS[kind]} by {rules}" if rules else _VERBS[kind]
 
 
 @lru_cache(1000)
 def _written(rules: tuple[str, ...]) -> str:
     return json.dumps(rules)
-
-
-def _rules(written: str | None) -> str:
-    return ", ".join(json.loads(written or "[]")) or "no rule"
 
 
 def _hashes(values: Sequence[Any]) -> bytes:

@@ -57,7 +57,7 @@ class Rulings:
     @property
     def features(self) -> list[Feature]:
         """Those of all rules."""
-        return list({one.described: one for ruling in self.all for one in ruling.rules.features}.values())
+        return list(dict.fromkeys(one for ruling in self.all for one in ruling.rules.features))
 
     @property
     def results(self) -> list[str]:
@@ -72,8 +72,7 @@ class Rulings:
 
     def _oracle(self, number: int) -> Oracle:
         ruling = self.all[number]
-        features = tuple(tuple(one.to_document()) for one in ruling.rules.features)
-        kind = ruling.schema, features, ruling.velocity_payments, ruling.rules.model_version
+        kind = ruling.schema, ruling.rules.features, ruling.velocity_payments, ruling.rules.model_version
         if kind not in self._oracles:
             model = self._model_of(ruling.rules)
             self._oracles[kind] = Oracle(ruling.schema, ruling.rules, ruling.velocity_payments, model)

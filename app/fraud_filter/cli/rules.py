@@ -64,7 +64,7 @@ def test(settings: Settings, file: str, as_json: bool) -> None:
     schema = replace(input_schema(settings), has_prefix=False)  # a line is JSON alone
     rules = load_rules(settings.rules, schema)
     _, model = read_model(rules, schema, settings)
-    rules = rules.knowing(model.inputs, model.version) if model else rules
+    rules = replace(rules, model_inputs=model.inputs, model_version=model.version) if model else rules
     with _session(settings) as spark:
         _tell_untried(rules)
         verdicts = rules_test.try_rules(spark, file, schema, rules, model)

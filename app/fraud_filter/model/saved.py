@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -212,7 +212,7 @@ def read_model(rules: RuleSet, schema: PaymentSchema, settings: Settings) -> tup
     if saved is None:
         return rules.for_mode(settings), None
     check_model(saved, rules.without_model().columns(schema))
-    left = rules.knowing(saved.inputs, saved.version).for_mode(settings)
+    left = replace(rules, model_inputs=saved.inputs, model_version=saved.version).for_mode(settings)
     return left, saved if left.model else None
 
 

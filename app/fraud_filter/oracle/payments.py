@@ -37,9 +37,10 @@ class PaymentReader:
         self._required = tuple(at for at, field in enumerate(schema.fields) if field.required)
         self._has_prefix = schema.has_prefix
         fraction = _exact if schema.has_decimals else None
-        self._unique, self._any = (
-            json.JSONDecoder(object_pairs_hook=hook, parse_constant=_no_number, parse_float=fraction)
-            for hook in (_unique, None)
+        #: Objects of the document that have a name twice.
+        self._repeating: list[dict[str, Any]] = []
+        self._decoder = json.JSONDecoder(
+            object_pairs_hook=self._object, parse_constant=_no_number, parse_float=fraction
         )
 
     def read(self, value: bytes | None) -> Reading:
@@ -50,13 +51,8 @@ class PaymentReader:
             if value[:1] != layout.PREFIX_BEGIN or len(value) < layout.PREFIX_BYTES:
                 return Reading(layout.REASON_NO_SCHEMA_ID)
             value = value[layout.PREFIX_BYTES :]
-        try:
-            document = self._decode(value)
-        except (ValueError, RecursionError):
-            return self._flaw(value)
-        if type(document) is not dict:
-            return Reading(layout.REASON_MALFORMED)
-        return self._payment(document)
+        reason, document = self._decode(value)
+        return Reading(reason) if reason else self._payment(document)
 
     def read_flagged(self, value: bytes) -> tuple[Reading, tuple[str, ...]]:
         """The payment in a flagged record, and the names of the rules that it says matched.
@@ -64,8 +60,8 @@ class PaymentReader:
         Raises:
             ValueError: the value is not a JSON object with a list of rule names.
         """
-        document = self._decode(value)
-        rules = document.get(layout.RULES_FIELD) if isinstance(document, dict) else None
+        _, document = self._decode(value)
+        rules = document.get(layout.RULES_FIELD)
         if not isinstance(rules, list) or not all(isinstance(rule, str) for rule in rules):
             raise ValueError(f"no list of rule names under {layout.RULES_FIELD!r}")
         return self._payment(document), tuple(rules)
@@ -81,25 +77,28 @@ class PaymentReader:
                 return Reading(layout.REASON_MISSING)
         return Reading(None, tuple(fields))
 
-    def _decode(self, value: bytes) -> Any:
-        text = _text(value)
-        document = self._unique.decode(text)
-        _check_levels(text)
-        return document
-
-    def _flaw(self, value: bytes) -> Reading:
-        """Why a value is no JSON object that is taken."""
+    def _decode(self, value: bytes) -> tuple[str | None, dict[str, Any]]:
+        """Why a value is no JSON object that is taken, or None and the object."""
+        self._repeating.clear()
         try:
             text = _text(value).lstrip(_BLANK)
             if not text:
-                return Reading(layout.REASON_EMPTY)
-            document, end = self._any.raw_decode(text)
+                return layout.REASON_EMPTY, {}
+            document, end = self._decoder.raw_decode(text)
             _check_levels(text[:end])
         except (ValueError, RecursionError):
-            return Reading(layout.REASON_MALFORMED)
+            return layout.REASON_MALFORMED, {}
         if type(document) is not dict:
-            return Reading(layout.REASON_MALFORMED)
-        return Reading(layout.REASON_TRAILING if text[end:].strip(_BLANK) else layout.REASON_DUPLICATE)
+            return layout.REASON_MALFORMED, {}
+        if text[end:].strip(_BLANK):
+            return layout.REASON_TRAILING, {}
+        return (layout.REASON_DUPLICATE, {}) if self._repeating else (None, document)
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        document = dict(pairs)
+        if len(document) != len(pairs):
+            self._repeating.append(document)
+        return document
 
 
 def _text(value: bytes) -> str:
@@ -127,13 +126,6 @@ def _exact(text: str) -> Decimal:
     if not -(2**31) <= places < 2**31:
         raise ValueError("a number has more places than can be counted")
     return Decimal(text)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    document = dict(pairs)
-    if len(document) != len(pairs):
-        raise ValueError("a name stands twice")
-    return document
 
 
 def _no_number(word: str) -> NoReturn:

@@ -21,7 +21,6 @@ from fraud_filter.rules.language import LanguageError, Node, digits, read_predic
 from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.rules.words import CAPITALS, EXISTS, SMALL
 from fraud_filter.schema import DAY_US, SECOND_US, PaymentSchema
-from fraud_filter.text.ddl import WHOLE
 
 _Row = Sequence[Any]
 _Evaluated = Callable[[_Row], Any]
@@ -86,9 +85,6 @@ def evaluator(node: Node, places: Mapping[str, int], elements: Mapping[str, list
         known = _OF_ALL[node.word]
         return lambda row: known([part(row) for part in parts])
     evaluate = _meaning(node)
-    if len(parts) == 1:
-        (only,) = parts
-        return lambda row: None if (value := only(row)) is None else evaluate(value)
     if len(parts) == 2:
         first, second = parts
         return lambda row: None if (one := first(row)) is None or (two := second(row)) is None else evaluate(one, two)
@@ -107,14 +103,12 @@ def _meaning(node: Node) -> Callable[..., Any]:
     if word in ("field", "element"):
         return _part(node)
     if word in ("neg", "abs"):
-        return _within(kind, operator.neg if word == "neg" else abs)
+        evaluate = operator.neg if word == "neg" else abs
+        return _whole(evaluate) if kind == "BIGINT" else evaluate
     if word in ("like", "rlike"):
         pattern = re.compile(node.value, re.DOTALL if word == "like" else 0)
         found = pattern.fullmatch if word == "like" else pattern.search
         return lambda text: found(text) is not None
-    if word in _DAYS:
-        of_date = _DAYS[word]
-        return lambda days: of_date(_date(days))
     return _MEANINGS[word]
 
 
@@ -146,24 +140,13 @@ def _or(values: list[Any]) -> bool | None:
 
 def _case(values: list[Any]) -> Any:
     half = len(values) // 2
-    return next((value for when, value in zip(values[:half], values[half:], strict=False) if when), values[-1])
+    other = values[-1] if len(values) % 2 else None
+    return next((value for when, value in zip(values[:half], values[half:], strict=False) if when), other)
 
 
 def _in(values: list[Any]) -> bool | None:
-    first, *listed = values
-    if first is None:
-        return None
-    if first != first:
-        return any(one is not None and one != one for one in listed) or (None if None in listed else False)
-    return first in listed or (None if None in listed else False)
-
-
-def _greatest(values: list[Any]) -> Any:
-    return max((value for value in values if value is not None), key=ordered, default=None)
-
-
-def _least(values: list[Any]) -> Any:
-    return min((value for value in values if value is not None), key=ordered, default=None)
+    first, *listed = map(ordered, values)
+    return None if first is None else first in listed or (None if None in listed else False)
 
 
 def ordered(value: Any) -> Any:
@@ -172,8 +155,8 @@ def ordered(value: Any) -> Any:
 
 
 _OF_ALL: dict[str, Callable[[list[Any]], Any]] = {
-    "and": _and, "or": _or, "case": _case, "in": _in, "greatest": _greatest, "least": _least,
-    **dict.fromkeys(("coalesce", "nvl"), lambda values: next((value for value in values if value is not None), None)),
+    "and": _and, "or": _or, "case": _case, "in": _in,
+    "coalesce": lambda values: next((value for value in values if value is not None), None),
     "is null": lambda values: values[0] is None,
     "size": lambda values: -1 if values[0] is None else len(values[0]),
     "isnan": lambda values: values[0] is not None and values[0] != values[0],
@@ -184,20 +167,15 @@ _COMPARING = {"=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": opera
 
 
 def _comparing(compare: Callable[[Any, Any], bool], kind: str) -> Callable[..., Any]:
-    if kind != "DOUBLE":
-        return compare
-    return lambda one, two: compare(one, two) if one == one and two == two else compare(ordered(one), ordered(two))
+    return (lambda one, two: compare(ordered(one), ordered(two))) if kind == "DOUBLE" else compare
 
 
 # -- numbers
 
 
-def _within(kind: str, evaluate: Callable[..., Any]) -> Callable[..., Any]:
-    """A whole number goes round at the limits of its type."""
-    if kind not in WHOLE:
-        return evaluate
-    half, full = 2 ** (WHOLE[kind] - 1), 2 ** WHOLE[kind]
-    return lambda *values: (evaluate(*values) + half) % full - half
+def _whole(evaluate: Callable[..., int]) -> Callable[..., int]:
+    """A BIGINT, which goes round at its limits."""
+    return lambda *values: (evaluate(*values) + 2**63) % 2**64 - 2**63
 
 
 def _remainder(one: int, two: int) -> int:
@@ -207,9 +185,9 @@ def _remainder(one: int, two: int) -> int:
 
 
 _SIGNS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]] = {
-    "+": (operator.add, operator.add, _EXACT.add),
-    "-": (operator.sub, operator.sub, _EXACT.subtract),
-    "*": (operator.mul, operator.mul, _EXACT.multiply),
+    "+": (_whole(operator.add), operator.add, _EXACT.add),
+    "-": (_whole(operator.sub), operator.sub, _EXACT.subtract),
+    "*": (_whole(operator.mul), operator.mul, _EXACT.multiply),
     "/": (operator.truediv, operator.truediv, _EXACT.divide),
     "%": (_remainder, lambda one, two: math.nan if math.isinf(one) else math.fmod(one, two), _EXACT.remainder),
 }
@@ -217,59 +195,35 @@ _SIGNS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., An
 
 def _arithmetic(sign: str, kind: str) -> Callable[..., Any]:
     of_whole, of_double, of_decimal = _SIGNS[sign]
-    if kind in WHOLE:
-        evaluate = _within(kind, of_whole)
-    elif kind == "DOUBLE":
-        evaluate = of_double
-    else:
-        scale, middle = digits(kind)[1], 38 if sign == "/" else digits(kind)[1]  # a quotient is rounded twice by Spark
-
-        def evaluate(one: Decimal, two: Decimal) -> Decimal:
-            return _at_scale(_at_scale(of_decimal(one, two), middle), scale)
-
-    if sign not in ("/", "%"):
-        return evaluate
-    return lambda one, two: evaluate(one, two) if two else None
+    evaluate = {"BIGINT": of_whole, "DOUBLE": of_double}.get(kind, of_decimal)
+    return (lambda one, two: evaluate(one, two) if two else None) if sign in ("/", "%") else evaluate
 
 
 def _at_scale(value: Decimal, scale: int) -> Decimal:
     return value.quantize(Decimal((0, (1,), -scale)), ROUND_HALF_UP, _EXACT)
 
 
-def _saturated(towards: Callable[[Any], int], bits: int, value: float) -> int:
-    """A DOUBLE as a whole number: within the type's limits, and not-a-number is 0."""
-    most: int = 2 ** (bits - 1)
-    if value != value:
-        return 0
-    return max(-most, min(most - 1, towards(value))) if math.isfinite(value) else most - 1 if value > 0 else -most
-
-
-def _rounded(value: float) -> float:
-    # whole numbers alone are as far apart from 2 ** 52 on
-    return float(_at_scale(Decimal(value), 0)) if abs(value) < 2**52 else value
+def _saturated(towards: Callable[[Any], int], value: float) -> int:
+    """A DOUBLE as a BIGINT: within its limits, and not-a-number is 0."""
+    if not math.isfinite(value):
+        value = 0 if math.isnan(value) else math.copysign(2.0**63, value)
+    return max(-(2**63), min(2**63 - 1, towards(value)))
 
 
 def _cast(source: str, target: str) -> Callable[[Any], Any]:
-    if target in WHOLE:
-        if source != "DOUBLE":
-            return _within(target, int)
-        bits = max(32, WHOLE[target])  # as Java does, in two steps
-        return _within(target, partial(_saturated, math.trunc, bits))
-    if target == "DOUBLE":
-        return float
-    if target.startswith("DECIMAL"):
-        precision, scale = digits(target)
+    if source == "DATE":
+        return lambda days: days * DAY_US
+    if target == "BIGINT":
+        return partial(_saturated, math.trunc) if source == "DOUBLE" else _whole(int)
+    if not target.startswith("DECIMAL"):
+        return {"DOUBLE": float, "STRING": str}.get(target, lambda us: us)
+    precision, scale = digits(target)
 
-        def fitting(value: Any) -> Decimal | None:
-            rounded = _at_scale(Decimal(value), scale)
-            return rounded if abs(rounded) < Decimal((0, (1,), precision - scale)) else None
+    def fitting(value: Any) -> Decimal | None:
+        rounded = _at_scale(Decimal(value), scale)
+        return rounded if abs(rounded) < Decimal((0, (1,), precision - scale)) else None
 
-        return fitting
-    if target == "STRING":
-        return (lambda value: str(value).lower()) if source == "BOOLEAN" else str
-    if target == "DATE":
-        return (lambda us: us // DAY_US) if source == "TIMESTAMP" else lambda days: days
-    return (lambda days: days * DAY_US) if source == "DATE" else lambda us: us
+    return fitting
 
 
 # -- nested values, texts and times
@@ -290,21 +244,14 @@ def _substring(text: str, first: int, count: int | None = None) -> str:
     return text[start:] if count is None else text[start : start + count]
 
 
-def _date(days: int) -> datetime.date:
-    return _EPOCH + datetime.timedelta(days)
+def _date(us: int) -> datetime.date:
+    return _EPOCH + datetime.timedelta(us // DAY_US)
 
 
-_DAYS: dict[str, Callable[[datetime.date], int]] = {
-    "year": lambda day: day.year,
-    "month": lambda day: day.month,
-    "day": lambda day: day.day,
-    "dayofweek": lambda day: day.isoweekday() % 7 + 1,
-}
 _MEANINGS: dict[str, Callable[..., Any]] = {
     "not": operator.not_,
-    "floor": partial(_saturated, math.floor, 64),
-    "ceil": partial(_saturated, math.ceil, 64),
-    "round": _rounded,
+    "floor": partial(_saturated, math.floor),
+    "ceil": partial(_saturated, math.ceil),
     "length": len,
     "lower": lambda text: text.translate(_LOWER),
     "upper": lambda text: text.translate(_UPPER),
@@ -323,6 +270,10 @@ _MEANINGS: dict[str, Callable[..., Any]] = {
     "second": lambda us: us // SECOND_US % 60,
     "unix_seconds": lambda us: us // SECOND_US,
     "unix_millis": lambda us: us // 1000,
-    "to_date": lambda days: days,
-    "datediff": operator.sub,
+    "year": lambda us: _date(us).year,
+    "month": lambda us: _date(us).month,
+    "day": lambda us: _date(us).day,
+    "dayofweek": lambda us: _date(us).isoweekday() % 7 + 1,
+    "to_date": lambda us: us // DAY_US,
+    "datediff": lambda one, two: one // DAY_US - two // DAY_US,
 }

@@ -65,13 +65,9 @@ class Velocity:
         self._periods: dict[Any, dict[int, _Period]] = {}
         self._seen = 0
 
-    def key(self, fields: Sequence[Any]) -> Any:
-        """The key of a payment; None where it has none."""
-        return fields[self._key_at]
-
     def see(self, offset: int, timestamp_ms: int, fields: tuple[Any, ...]) -> Features:
         """The features of the next payment of the partition, appended at `timestamp_ms`, which is remembered."""
-        key = self.key(fields)
+        key = fields[self._key_at]
         if key is None:
             return Features((None,) * len(self._features), ())
         self._forget(timestamp_ms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -15,6 +16,7 @@ from fraud_filter.text.yaml_text import parse_yaml
 
 _SETTING = "rules"
 _SHOWN = 80
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 class Entry(dict[Hashable, Any]):
@@ -24,7 +26,14 @@ class Entry(dict[Hashable, Any]):
 
 
 class _Loader(yaml.BaseLoader):
-    """Knows texts, lists and mappings; a key that stands twice is refused, for YAML would silently keep the last."""
+    """Knows texts, lists and mappings; a key that stands twice is refused, for YAML would silently keep the last, and
+    so is half of a character."""
+
+    def construct_scalar(self, node: Any) -> Any:
+        if not node.value.isascii() and _HALF.search(node.value):
+            told = "the text holds half of a character (\\ud800 to \\udfff); write all of it"
+            raise yaml.constructor.ConstructorError(None, None, told, node.start_mark)
+        return super().construct_scalar(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Entry:
         entry = Entry(super().construct_mapping(node, deep))

@@ -12,6 +12,7 @@ and what lies between them is a table: Java and Python multiply, add and divide 
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -94,7 +95,6 @@ class Feature:
     """
 
     name: str
-    line: int
     per: str
     over_ms: int
     kind: str
@@ -104,32 +104,12 @@ class Feature:
     half_ms: int = 0
     by: str = ""
     late_ms: int = 0
+    line: int = dataclasses.field(default=0, compare=False)
 
     @property
     def described(self) -> tuple[Any, ...]:
         """All that decides its value."""
-        return self.name, self.per, self.over_ms, self.kind, self.field, self.type, *self._options
-
-    def to_document(self) -> list[Any]:
-        """For JSON; `read_feature` reads it."""
-        return [self.name, self.per, self.over_ms, self.kind, self.field, self.type, self.total, *self._options]
-
-    @property
-    def _options(self) -> tuple[Any, ...]:
-        """What is left out where it is not used: a checkpoint that knew no such option has the same feature."""
-        if self.by:
-            return self.half_ms, self.by, self.late_ms
-        return (self.half_ms,) if self.half_ms else ()
-
-
-def read_feature(document: Sequence[Any]) -> Feature:
-    """The feature of a document that `to_document` gave.
-
-    Raises:
-        TypeError, ValueError: it is no such document.
-    """
-    name, *rest = document
-    return Feature(name, 0, *rest)
+        return dataclasses.astuple(self)[:-1]
 
 
 def reach_ms(features: Iterable[Feature]) -> int:
@@ -211,14 +191,10 @@ def parse_feature(entry: FeatureEntry, line: int, schema: PaymentSchema) -> Feat
         _check_type("value", field, types, kind, (*WHOLE, *_FLOATING, "DECIMAL"))
         total = _sum_type(parse_type(types[field])) if kind in ("sum", "avg") else ""
         type_ = {"sum": total, "avg": "DOUBLE"}.get(kind, types[field])
-    if entry.decay:
-        half_ms = _ms(entry.decay)
-        return Feature(entry.name, line, entry.per, HALVINGS * half_ms, kind, field, "DOUBLE", "DOUBLE", half_ms)
-    late_ms = _ms(entry.late) if entry.late else 0
-    window_ms = _ms(str(entry.over))
-    return Feature(
-        entry.name, line, entry.per, window_ms, kind, field, type_, total, by=entry.by or "", late_ms=late_ms
-    )
+    half_ms, late_ms = _ms(entry.decay), _ms(entry.late)
+    over_ms = HALVINGS * half_ms or _ms(entry.over)
+    type_, total = ("DOUBLE", "DOUBLE") if half_ms else (type_, total)
+    return Feature(entry.name, entry.per, over_ms, kind, field, type_, total, half_ms, entry.by or "", late_ms, line)
 
 
 def fields_of(features: Iterable[Feature]) -> tuple[PaymentField, ...]:
@@ -234,8 +210,8 @@ def _check_type(key: str, name: str, types: Mapping[str, str], what: str, takes:
         raise ValueError(f"{key}: {what} takes a field of type {', '.join(takes)}; {name!r} is of type {types[name]}")
 
 
-def _ms(interval: str) -> int:
-    return round(duration_s(interval) * 1000)
+def _ms(interval: str | None) -> int:
+    return round(duration_s(interval) * 1000) if interval else 0
 
 
 def _sum_type(kind: Kind) -> str:

@@ -2,7 +2,9 @@
 
 What is read becomes a tree whose parts have types. From it both sides evaluate: Spark a text in which brackets and
 conversions stand wherever something could be understood in two ways, the audit the tree itself (`oracle.predicates`).
-To a rule a FLOAT is a DOUBLE, and a TIMESTAMP_NTZ a TIMESTAMP in UTC. Decimals are exact, or refused.
+
+A rule knows few types. Whole numbers are BIGINT to it, a FLOAT is a DOUBLE; a DATE, or a TIMESTAMP_NTZ, is the
+TIMESTAMP in UTC of its midnight, or of its moment. Decimals are exact, or refused. Null is what a record has not.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from lark import Lark, Token, Tree, UnexpectedInput, UnexpectedToken
 
 from fraud_filter.rules.patterns import PatternError, read_like, read_regex
 from fraud_filter.rules.words import CAPITALS, EXISTS, FUNCTIONS, OTHERWISE, REFUSED, SMALL
-from fraud_filter.schema import DAY_US, PaymentSchema, time_us
+from fraud_filter.schema import PaymentSchema, time_us
 from fraud_filter.text.ddl import SCALARS, WHOLE, parse_type
 from fraud_filter.text.nearest import did_you_mean
 
@@ -57,7 +59,7 @@ COMPARISON: /<=>|<>|!=|==|<=|>=|=|<(?!<)|>(?!>)/
 PLUS: "+"
 MINUS: /-(?![->])/
 TIMES: /[*%]|\/(?!\*)/
-NUMBER: /(\d+\.\d*|\.\d+|\d+)(e[+-]?\d+)?d?(?!\w)/i
+NUMBER: /([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(e[+-]?[0-9]+)?d?(?!\w)/i
 TEXT: /'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"/s
 NAME: /[a-z_][a-z_0-9]*|`[^`]+`/i
 %ignore /\s+/
@@ -67,7 +69,7 @@ _KEYWORDS = "_OR _AND NOT _IS NULL TRUE FALSE _BETWEEN _IN LIKE RLIKE _CASE _WHE
 
 #: Longer predicates, or deeper ones, are no sentences that anybody wrote.
 _MOST_CHARACTERS, _MOST_LEVELS = 10_000, 100
-_TOO_DEEP = f"it has more than {_MOST_LEVELS} levels, brackets or signs: make it several rules"
+_TOO_DEEP = f"it has more than {_MOST_LEVELS} levels: make it several rules"
 #: Bytes of a text in a rule.
 _LONGEST_TEXT = 1000
 #: Looks at each character of a record, all parts of a rule together. One takes up to 3 ns (measured over texts that
@@ -75,34 +77,36 @@ _LONGEST_TEXT = 1000
 _MOST_LOOKS = 50
 #: A part of a text up to this length is as good as none.
 _SHORT = 200
-#: What a part of exists(…) or forall(…) costs: it is evaluated for each element, which may be two characters.
+#: What a part of exists(…) costs: it is evaluated for each element, which may be two characters.
 _ELEMENT_LOOKS = 2
 _MOST_DIGITS = 38
 
-#: The digits that a DECIMAL has for whole numbers.
-_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
+#: The types that a rule knows, in which it reads what a record has.
+_READ_AS = {
+    **dict.fromkeys(WHOLE, "BIGINT"),
+    "FLOAT": "DOUBLE",
+    "DATE": "TIMESTAMP",
+    "TIMESTAMP_NTZ": "TIMESTAMP",
+}
+#: Digits of a DECIMAL that can hold any BIGINT.
+_WHOLE_DIGITS = 19
 _NESTED = ("ARRAY", "MAP", "STRUCT")
-_NUMBERS = (*WHOLE, "DECIMAL", "DOUBLE")
-_SIMPLE = ("BOOLEAN", "STRING", "DATE", "TIMESTAMP", *_NUMBERS)
+_NUMBERS = ("BIGINT", "DECIMAL", "DOUBLE")
 #: What kinds of values are called in a sentence.
 _CALLED = {
-    "BOOLEAN": "a condition", "STRING": "a text", "DATE": "a date", "TIMESTAMP": "a time", "NULL": "null",
+    "BOOLEAN": "a condition", "STRING": "a text", "TIMESTAMP": "a time", **dict.fromkeys(_NUMBERS, "a number"),
     "ARRAY": "an array", "MAP": "a map", "STRUCT": "a struct",
-    **dict.fromkeys(_NUMBERS, "a number"),
 }  # fmt: skip
 #: What may be made of what by a CAST.
 _CASTS = {
-    **dict.fromkeys(WHOLE, (*_NUMBERS, "BOOLEAN")), "DOUBLE": _NUMBERS, "DECIMAL": (*WHOLE, "DECIMAL"),
-    "STRING": (*WHOLE, "STRING", "BOOLEAN"), "DATE": ("DATE", "TIMESTAMP"), "TIMESTAMP": ("DATE", "TIMESTAMP"),
+    "BIGINT": (*_NUMBERS, "BOOLEAN"), "DOUBLE": _NUMBERS, "DECIMAL": ("BIGINT", "DECIMAL"),
+    "STRING": ("BIGINT", "STRING"),
 }  # fmt: skip
-_IN_THE_RULE = {"count": "a whole number", "literal": "a text"}
-_ALLOWED = {
-    "number": _NUMBERS,
-    "nested": ("ARRAY", "MAP"),
-    "count": ("INT",),
-    "literal": ("STRING",),
-    "fraction": ("DOUBLE",),
-}
+#: Kinds of operands, by their names in `rules.words`: the types, and what stands in the rule.
+_ALLOWED = {"number": _NUMBERS, "nested": ("ARRAY", "MAP"), "fraction": ("DOUBLE",)}
+_IN_THE_RULE = {"count": ("BIGINT", "a whole number"), "literal": ("STRING", "a text")}
+#: Spark counts characters and elements up to here.
+_MOST_COUNTED = 2**31 - 1
 _NAME = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|(\w+)""", re.DOTALL)
 _WORD = re.compile(r"\w+|\|\||->>|->|::|--|/\*|<<|>>|\S")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "%": "\\%", "_": "\\_"}
@@ -177,9 +181,7 @@ def place(when: str, at: int) -> str:
 
 
 def digits(kind: str) -> tuple[int, int]:
-    """Precision and scale of a DECIMAL, or of one that can hold a whole number of the type."""
-    if kind in _DIGITS:
-        return _DIGITS[kind], 0
+    """Precision and scale of a DECIMAL."""
     parsed = parse_type(kind)
     return parsed.precision, parsed.scale
 
@@ -214,10 +216,8 @@ class _Reader:
 
     def whole(self, tree: Any) -> Node:
         """The node of a predicate."""
-        if max(map(self._when.count, "(-")) > _MOST_LEVELS:
-            raise LanguageError(_TOO_DEEP)
         node: Node = self._visit(tree)
-        if node.kind not in ("BOOLEAN", "NULL"):
+        if node.kind != "BOOLEAN":
             told = f"is of type {node.type.lower()}; a predicate is true or false, such as `amount > 100`"
             raise LanguageError(f"{self._when!r} {told}")
         if node.looks > _MOST_LOOKS:
@@ -282,33 +282,34 @@ class _Reader:
         return _compared({"==": "=", "!=": "<>"}.get(sign, str(sign)), left, right)
 
     def case(self, given: Node | None, *parts: Node) -> Node:
-        """CASE WHEN … ELSE: a value more than there are conditions."""
+        """CASE WHEN … ELSE: a value more than there are conditions where there is an ELSE."""
         *pairs, last = parts
         whens = [_compared("=", given, one) if given else _operand(one, "BOOLEAN", "WHEN") for one in pairs[::2]]
-        *thens, other = values = _alike([*pairs[1::2], last or _literal(None)])
-        cases = " ".join(f"WHEN {when.spark} THEN {then.spark}" for when, then in zip(whens, thens, strict=True))
-        size = sum(value.size for value in values)
-        return _node("case", other.type, f"CASE {cases} ELSE {other.spark} END", (*whens, *values), size=size)
+        values = _alike([*pairs[1::2], *([last] if last else [])])
+        cases = " ".join(f"WHEN {when.spark} THEN {then.spark}" for when, then in zip(whens, values, strict=False))
+        spark = f"CASE {cases} ELSE {values[-1].spark} END" if last else f"CASE {cases} END"
+        return _node("case", values[0].type, spark, (*whens, *values), size=sum(value.size for value in values))
 
     # -- numbers and other values
 
     def arithmetic(self, left: Node, sign: Token, right: Node) -> Node:
-        """Of whole numbers in the wider of the types, of others as DOUBLE, or of decimals exactly."""
+        """Of whole numbers as BIGINT, of decimals exactly, of others and of quotients as DOUBLE."""
         left, right = (_operand(one, "number", sign) for one in (left, right))
-        kinds = {left.kind, right.kind}
-        if "DECIMAL" in kinds and "DOUBLE" not in kinds:
-            kind = _exact(sign, *digits(_as_decimal(left)), *digits(_as_decimal(right)))
+        kinds, kind = {left.kind, right.kind}, "BIGINT"
+        if sign == "/" or "DOUBLE" in kinds:
+            kind = "DOUBLE"
+        elif "DECIMAL" in kinds:
             left, right = (_as(one, _as_decimal(one)) for one in (left, right))
-        else:
-            kind = "DOUBLE" if sign == "/" or "DOUBLE" in kinds else _widest(kinds)
+            kind = _exact(sign, *digits(left.type), *digits(right.type))
+        if kind in ("BIGINT", "DOUBLE"):
             left, right = _as(left, kind), _as(right, kind)
         return _node(sign, kind, f"{left.spark} {sign} {right.spark}", [left, right])
 
     def minus(self, sign: Token, one: Node) -> Node:
         one = _operand(one, "number", sign)
         if one.word == "literal" and one.value >= 0:
-            least = {2**31: "INT", 2**63: "BIGINT"}.get(one.value, one.type)
-            return _literal(-int(one.value) if least != one.type else -one.value, least)
+            is_least = one.value == 2**63 and one.kind == "DECIMAL"
+            return _literal(-(2**63), "BIGINT") if is_least else _literal(-one.value, one.type)
         return _node("neg", one.type, f"- {one.spark}", [one])
 
     def number(self, token: Token) -> Node:
@@ -317,17 +318,19 @@ class _Reader:
             value = float(text.removesuffix("D"))
             if value == float("inf"):
                 raise _UnplacedError(f"{text} is too large for a DOUBLE")
-            return _literal(value)
+            return _literal(value, "DOUBLE")
         if text.isdigit() and int(text) < 2**63:
-            return _literal(int(text), "INT" if int(text) < 2**31 else "BIGINT")
+            return _literal(int(text), "BIGINT")
         before, _, after = text.partition(".")
         return _literal(Decimal(text), _decimal(len(before.lstrip("0")) + len(after), len(after)))
 
     def text(self, token: Token) -> Node:
-        return _literal(_unescaped(token))
+        return _literal(_unescaped(token), "STRING")
 
     def constant(self, token: Token) -> Node:
-        return _literal({"TRUE": True, "FALSE": False}.get(token.type))
+        if token.type == "NULL":
+            raise _refused(token)
+        return _literal(token.type == "TRUE", "BOOLEAN")
 
     def time(self, kind: Token, token: Token) -> Node:
         return _written_out(_unescaped(token), kind.upper())
@@ -360,10 +363,12 @@ class _Reader:
 
     def element(self, one: Node, token: Token) -> Node:
         key = (self.number if token.type == "NUMBER" else self.text)(token)
-        if (one.kind, key.type) not in (("ARRAY", "INT"), ("MAP", "STRING")):
+        is_counted = key.type == "BIGINT" and key.value <= _MOST_COUNTED
+        if not (is_counted if one.kind == "ARRAY" else (one.kind, key.type) == ("MAP", "STRING")):
             raise _UnplacedError(f"{one.spark} is {one.type}; an ARRAY takes [0], a MAP ['name']")
         ((_, kind),) = parse_type(one.type).parts
-        return _value("element", str(kind), f"{one.spark}[{key.spark}]", (one,), key.value)
+        written = key.value if is_counted else key.spark
+        return _value("element", str(kind), f"{one.spark}[{written}]", (one,), key.value)
 
     def quantified(self, word: Token, array: Node, token: Token, body: Callable[[], Node]) -> Node:
         """exists(array, x -> …)."""
@@ -374,7 +379,7 @@ class _Reader:
         self._elements = {**known, name.lower(): _value("variable", str(kind), f"`{name}`", (), name)}
         inner = _operand(body(), "BOOLEAN", word)
         self._elements = known
-        looks = _ELEMENT_LOOKS * sum(1 for _ in _parts(inner))
+        looks = _ELEMENT_LOOKS * sum(1 for _ in parts_of(inner))
         spark = f"{EXISTS}({one.spark}, `{name}` -> {inner.spark})"
         return _node(EXISTS, "BOOLEAN", spark, [one, inner], looks, value=name)
 
@@ -404,18 +409,16 @@ class _Reader:
         elif word.name == "replace" and not len(parts[2].value.encode()) <= len(parts[1].value.encode()) > 0:
             raise _UnplacedError("the last text of 'replace' must not be longer than the one before it")
         sought = len(parts[1].value.encode()) // 30 if "literal" in takes else 0
-        return _node(word.name, kind, spark, parts, looks=word.looks + sought, size=size)
+        node = _node(word.name, kind, spark, parts, looks=word.looks + sought, size=size)
+        return _as(node, _READ_AS.get(kind, kind))
 
     def cast(self, one: Node, name: Token, precision: Token | None, scale: Token | None) -> Node:
-        kind = SCALARS.get(name.upper(), "")
-        if kind == "DECIMAL":
-            kind = _decimal(int(precision or 10), int(scale or 0))
-        family = kind.partition("(")[0]
+        family = SCALARS.get(name.upper(), "")
+        kind = _decimal(int(precision or 10), int(scale or 0)) if family == "DECIMAL" else family
         if family not in _CASTS:
-            raise _UnplacedError(f"{str(name)!r} is no word of a rule: a CAST makes {', '.join(_CASTS)}")
-        if one.is_literal("STRING") and kind in ("DATE", "TIMESTAMP"):
-            return _written_out(one.value, kind)
-        if one.kind not in (*_CASTS[family], "NULL", family):
+            told = f"a CAST makes {', '.join(_CASTS)}; the day of a time is to_date(…)"
+            raise _UnplacedError(f"{str(name)!r} is no word of a rule: {told}")
+        if one.kind not in _CASTS[family]:
             told = f"a rule can't make {kind} of {_CALLED.get(one.kind, one.type)}"
             raise _UnplacedError(f"{told}; give the field the type that you need, in payment.ddl")
         return _as(one, kind, is_cast=True)
@@ -426,55 +429,54 @@ class _Reader:
 
 def _operand(node: Node, kind: str, word: str) -> Node:
     """The node as an operand of that kind."""
-    allowed = _ALLOWED.get(kind, (kind,))
     if kind == "alike":
         return node
     if kind in _IN_THE_RULE:
-        if not node.is_literal(*allowed) or (kind == "count" and node.value < 0):
-            raise _UnplacedError(f"{str(word)!r} takes {_IN_THE_RULE[kind]} that stands in the rule")
-        return node
-    also = {"DOUBLE": _NUMBERS, "DATE": ("TIMESTAMP",)}.get(kind, ())
-    if node.kind in also or (node.kind == "NULL" and kind != "number"):
-        return _as(node, allowed[0])
+        type_, told = _IN_THE_RULE[kind]
+        if not node.is_literal(type_) or (kind == "count" and not 0 <= node.value <= _MOST_COUNTED):
+            raise _UnplacedError(f"{str(word)!r} takes {told} that stands in the rule")
+        return replace(node, spark=str(node.value)) if kind == "count" else node
+    if kind == "DOUBLE" and node.kind in _NUMBERS:
+        return _as(node, kind)
+    allowed = _ALLOWED.get(kind, (kind,))
     if node.kind not in allowed:
-        told = {"DATE": "a date or a time", "fraction": "a DOUBLE; a CAST makes one"}.get(kind) or _CALLED[allowed[0]]
-        raise _UnplacedError(f"{str(word)!r} takes {told}, and this is {_CALLED.get(node.kind, node.type)}")
+        told = "a DOUBLE; a CAST makes one" if kind == "fraction" else _CALLED[allowed[0]]
+        raise _UnplacedError(f"{str(word)!r} takes {told}, and this is {_CALLED[node.kind]}")
     return node
 
 
 def _compared(sign: str, left: Node, right: Node) -> Node:
-    for kind in {left.kind, right.kind} & {"DATE", "TIMESTAMP"}:
-        left, right = (_written_out(one.value, kind) if one.is_literal("STRING") else one for one in (left, right))
-    if "DECIMAL" in (left.kind, right.kind):
-        left, right = (_as(one, _as_decimal(one)) if one.is_literal(*WHOLE) else one for one in (left, right))
+    kinds = {left.kind, right.kind}
+    if "TIMESTAMP" in kinds:
+        left, right = (_written_out(one.value) if one.is_literal("STRING") else one for one in (left, right))
+    if "DECIMAL" in kinds:
+        left, right = (_as(one, _as_decimal(one)) if one.is_literal("BIGINT") else one for one in (left, right))
     left, right = _alike([left, right])
     return _node(sign, "BOOLEAN", f"{left.spark} {sign} {right.spark}", [left, right], 1)
 
 
 def _exact(sign: str, p1: int, s1: int, p2: int, s2: int) -> str:
     """The type that Spark gives to the arithmetic of two decimals, where it has all digits of the result."""
-    scale = {"*": s1 + s2, "/": max(6, s1 + p2 + 1)}.get(sign, max(s1, s2))
-    before = {"*": p1 - s1 + p2 - s2 + 1, "/": p1 - s1 + s2, "%": min(p1 - s1, p2 - s2)}
+    scale = s1 + s2 if sign == "*" else max(s1, s2)
+    before = {"*": p1 - s1 + p2 - s2 + 1, "%": min(p1 - s1, p2 - s2)}
     return _decimal(before.get(sign, max(p1 - s1, p2 - s2) + 1) + scale, scale)
 
 
 def _alike(nodes: Sequence[Node]) -> list[Node]:
     """The operands with one type for all."""
-    kinds = {node.kind for node in nodes} - {"NULL"} or {"BOOLEAN"}
-    types = {node.type for node in nodes} - {"NULL"} or {"BOOLEAN"}
-    if not kinds <= set(_SIMPLE):
-        raise _UnplacedError(f"a rule can't compare values of type {', '.join(kinds - set(_SIMPLE))}")
-    if len(types) > 1 and not kinds <= set(_NUMBERS):
+    kinds, types = {node.kind for node in nodes}, {node.type for node in nodes}
+    if kinds & set(_NESTED):
+        raise _UnplacedError(f"a rule can't compare values of type {', '.join(kinds & set(_NESTED))}")
+    if len(types) == 1:
+        return list(nodes)
+    if not kinds <= set(_NUMBERS):
         mixed = " and ".join(sorted({_CALLED[kind] for kind in kinds}))
         raise _UnplacedError(f"this mixes {mixed}; write a CAST, so that all are of one kind")
-    if len(types) == 1:
-        (kind,) = types
-    elif "DECIMAL" in kinds and "DOUBLE" not in kinds:
-        pairs = [digits(node.type) for node in nodes if node.kind != "NULL"]
+    kind = "DOUBLE"
+    if kind not in kinds:
+        pairs = [digits(_as_decimal(node)) for node in nodes]
         scale = max(pair[1] for pair in pairs)
         kind = _decimal(max(pair[0] - pair[1] for pair in pairs) + scale, scale)
-    else:
-        kind = "DOUBLE" if "DOUBLE" in kinds else _widest(kinds)
     return [_as(node, kind) for node in nodes]
 
 
@@ -517,14 +519,13 @@ def _unescaped(token: Token) -> str:
     return text
 
 
-def _written_out(text: str, kind: str) -> Node:
+def _written_out(text: str, kind: str = "TIMESTAMP") -> Node:
     """A date or time that stands in the rule as a text."""
     try:
-        since = time_us(text, kind)
+        return _literal(time_us(text, kind), "TIMESTAMP")
     except ValueError:
         example = "2026-01-31" if kind == "DATE" else "2026-01-31 12:00:00"
         raise _UnplacedError(f"{text!r} is no {kind}; write the time out, as in '{example}'") from None
-    return _literal(since // DAY_US if kind == "DATE" else since, kind)
 
 
 def _refused(word: str) -> LanguageError:
@@ -537,19 +538,14 @@ def _quoted(text: str) -> str:
     return "'" + "".join(f"\\u{ord(one):04x}" if one < " " or one in "'\\" else one for one in text) + "'"
 
 
-def _literal(value: Any, kind: str = "") -> Node:
-    kind = kind or {bool: "BOOLEAN", float: "DOUBLE", str: "STRING"}.get(type(value), "NULL")
-    value = value + 0.0 if isinstance(value, float) else value  # of -0.0 and 0.0 the latter
-    suffix = {"DOUBLE": "D", "BIGINT": "L", "SMALLINT": "S", "TINYINT": "Y"}.get(kind, "")
-    spark = f"({value}{suffix})"
-    if value is None:
-        spark = "NULL" if kind == "NULL" else f"CAST(NULL AS {kind})"
-    elif kind == "STRING":
+def _literal(value: Any, kind: str) -> Node:
+    """A value that stands in the rule; of -0.0 and 0.0 it is the latter."""
+    value = value + 0.0 if kind == "DOUBLE" else value
+    spark = f"({value}{ {'DOUBLE': 'D', 'BIGINT': 'L'}.get(kind, '') })"
+    if kind == "STRING":
         spark = _quoted(value)
-    elif kind in ("DATE", "TIMESTAMP"):
-        since = datetime.timedelta(value) if kind == "DATE" else datetime.timedelta(microseconds=value)
-        moment = (_EPOCH + since).isoformat(" ")
-        spark = f"({kind} '{moment[:10] if kind == 'DATE' else moment}')"
+    elif kind == "TIMESTAMP":
+        spark = f"(TIMESTAMP '{_EPOCH + datetime.timedelta(microseconds=value)}')"
     elif kind.startswith("DECIMAL"):
         spark = f"CAST('{value}' AS {kind})"
     return Node("literal", kind, spark, value=value)
@@ -557,39 +553,29 @@ def _literal(value: Any, kind: str = "") -> Node:
 
 def _value(word: str, kind: str, spark: str, parts: tuple[Node, ...], value: Any) -> Node:
     """What is read from the record, with the type that it has to a rule."""
-    to = {"FLOAT": "DOUBLE", "TIMESTAMP_NTZ": "TIMESTAMP"}.get(kind, kind)
-    spark = spark if to == kind else f"CAST({spark} AS {to})"
-    node = Node(word, to, spark, parts, value)
-    return replace(node, size=int(node.kind in ("STRING", *_NESTED)))
+    node = Node(word, kind, spark, parts, value)
+    return _as(replace(node, size=int(node.kind in ("STRING", *_NESTED))), _READ_AS.get(kind, kind))
 
 
-def _parts(node: Node) -> Iterator[Node]:
+def parts_of(node: Node) -> Iterator[Node]:
     """The node and all below it."""
     yield node
     for part in node.parts:
-        yield from _parts(part)
-
-
-def _widest(kinds: set[str]) -> str:
-    return max(kinds, key=lambda kind: WHOLE[kind])
+        yield from parts_of(part)
 
 
 def _as_decimal(node: Node) -> str:
     """The type of a number as a DECIMAL; of one that stands in the rule, with as many digits as it has."""
     if node.kind == "DECIMAL":
         return node.type
-    is_written = node.word == "literal" and node.value is not None
-    return f"DECIMAL({len(str(abs(node.value))) if is_written else digits(node.type)[0]}, 0)"
+    return f"DECIMAL({len(str(abs(node.value))) if node.word == 'literal' else _WHOLE_DIGITS}, 0)"
 
 
 def _as(node: Node, kind: str, is_cast: bool = False) -> Node:
     """The node with another type, which can hold each of its values, but for those of a rule's own CAST."""
     if node.type == kind:
         return node
-    if node.word == "literal" and (node.value is None or not is_cast):
-        value = node.value
-        if value is not None and kind not in WHOLE:
-            value = float(value) if kind == "DOUBLE" else Decimal(value)
-        return _literal(value, kind)
+    if node.word == "literal" and not is_cast:
+        return _literal(float(node.value) if kind == "DOUBLE" else Decimal(node.value), kind)
     size = node.size if kind == "STRING" else 0
     return Node("cast", kind, f"CAST({node.spark} AS {kind})", (node,), None, size, node.looks, node.depth + 1)

@@ -14,11 +14,10 @@ _MOST_TIMES = 100
 #: A class takes as long as so many characters, and a part that repeats as long as a class.
 _CLASS_LOOKS = 4
 _SHORTHANDS = {"d": "0-9", "w": "a-zA-Z0-9_", "s": r" \t\n\x0b\f\r"}
-_CONTROLS = {"n": "\n", "t": "\t", "r": "\r"}
 _ONE = r"\\.|\[\^?(?:[^\\\[\]&~^]|\\.)+\]|[^\\\[\](){}*+?|^$]"
 _PART = re.compile(
     rf"(?P<bar>\|)|(?P<begin>\^)|(?P<end>\$)|(?:\((?:\?:)?(?P<words>(?:{_ONE}|\|)*)\)|(?P<one>{_ONE}))"
-    r"(?P<times>[?*+]|\{(?P<least>\d{1,3})(?P<comma>,?)(?P<most>\d{0,3})\})?(?P<again>[?*+{])?",
+    r"(?P<times>[?*+]|\{(?P<least>\d{1,3})(?:,(?P<most>\d{1,3}))?\})?",
     re.DOTALL,
 )
 _MEMBER = re.compile(r"(\\?.)-(\\?.)|(\\?.)", re.DOTALL)
@@ -61,10 +60,6 @@ def read_regex(pattern: str) -> tuple[str, int]:
             )
         is_first, at = at == 0 or pattern[at - 1 : at] == "|", found.end()
         is_last = at == len(pattern) or pattern[at] == "|"
-        if found["times"] and found["one"] is found["words"] is None:
-            raise PatternError(
-                f"has {found['times']!r} behind what can't repeat; write \\{found['times']} for the sign"
-            )
         if found["bar"]:
             text, ways, endless, is_anchored = text + "|", 1, 0, False
         elif found["begin"] or found["end"]:
@@ -80,29 +75,26 @@ def read_regex(pattern: str) -> tuple[str, int]:
             ways, endless = (ways, endless) if is_last else (ways * its_ways, endless + is_endless)
         if endless > is_anchored:
             raise PatternError(
-                "has *, + or {m,} elsewhere than at its end, or once behind ^; write how often, as in [0-9]{1,10}"
+                "has * or + elsewhere than at its end, or once behind ^; write how often, as in [0-9]{1,10}"
             )
     return text, max(looks, 1)
 
 
 def _part(found: re.Match[str]) -> tuple[str, int, int, bool]:
     """A part: its text, in how many ways it may match at a place, its looks, and whether it has no end."""
-    if found["again"]:
-        raise PatternError(f"has two quantifiers in a row, {found['times']}{found['again']}; keep one")
     ones = [_one(one) for one in re.findall(rf"\||{_ONE}", found["one"] or found["words"] or "", re.DOTALL)]
     text, ways, looks = "".join(one for one, _ in ones), 1 + sum(one == "|" for one, _ in ones), sum(n for _, n in ones)
     text = text if found["one"] else f"(?:{text})"
     times = found["times"]
     if not times:
         return text, ways, looks, False
-    least = int(found["least"] or times == "+")
-    most = 1 if times == "?" else int(found["most"] or least) if found["most"] or found["comma"] == "" else None
     if not found["one"]:
         raise PatternError(f"repeats a group {times!r}; only a single character or class may repeat")
-    if most is not None and not least <= most <= _MOST_TIMES:
+    least = int(found["least"] or times == "+")
+    most = int(found["most"] or least or 1)
+    if not least <= most <= _MOST_TIMES:
         raise PatternError(f"has {times!r}; a part may repeat up to {_MOST_TIMES} times")
-    times_looked = max(least, 1) if most is None else most
-    return text + times, 1 + times_looked - least, max(looks, _CLASS_LOOKS) * times_looked, most is None
+    return text + times, 1 + most - least, max(looks, _CLASS_LOOKS) * most, times in ("*", "+")
 
 
 def _one(text: str) -> tuple[str, int]:
@@ -130,10 +122,8 @@ def _member(found: re.Match[str]) -> str:
 def _plain(text: str, within: bool) -> str:
     """A character as both engines take it for itself, or a shorthand as the class that it is."""
     letter = text[-1]
-    if len(text) > 1 and letter in _CONTROLS:
-        return _CONTROLS[letter]
     if len(text) > 1 and letter in _SHORTHANDS:
         return _SHORTHANDS[letter] if within else f"[{_SHORTHANDS[letter]}]"
     if len(text) > 1 and (letter.isalnum() or not letter.isascii()):
-        raise PatternError(f"has {text!r}; a rule knows \\d, \\w, \\s, \\n, \\t, \\r and signs behind a \\")
+        raise PatternError(f"has {text!r}; a rule knows \\d, \\w, \\s and signs behind a \\")
     return "\\" + letter if letter.isascii() and not letter.isalnum() and letter > " " else letter

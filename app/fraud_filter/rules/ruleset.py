@@ -42,7 +42,7 @@ class Rule:
     """
 
     name: str
-    line: int
+    line: int = 0
     when: str | None = None
     column: str | None = None
     ids: tuple[str, ...] = ()
@@ -70,10 +70,6 @@ class RuleSet:
         """What a predicate may name: the fields of a payment, then the features, then the score."""
         score = (Field(SCORE, "DOUBLE", required=False),) if self.model else ()
         return PaymentSchema((*schema.fields, *fields_of(self.features), *score))
-
-    def knowing(self, model_inputs: tuple[str, ...], model_version: str) -> RuleSet:
-        """The same, with what the model takes, and what it is."""
-        return replace(self, model_inputs=model_inputs, model_version=model_version)
 
     def uses_score(self, rule: Rule) -> bool:
         """Whether a predicate names the model's score."""

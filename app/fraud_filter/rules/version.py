@@ -9,13 +9,13 @@ import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import TypeAdapter
+
 from fraud_filter.config import Settings, refused
-from fraud_filter.rules.features import read_feature
-from fraud_filter.rules.ruleset import Rule, RuleSet
-from fraud_filter.schema import Field, PaymentSchema
+from fraud_filter.rules.ruleset import RuleSet
+from fraud_filter.schema import PaymentSchema
 
 _DIGITS = 12
 
@@ -44,20 +44,14 @@ class Ruling:
         return hashlib.sha256(json.dumps(self.to_document()).encode()).hexdigest()[:_DIGITS]
 
     def to_document(self) -> dict[str, Any]:
-        """For JSON."""
-        features, rules = self.rules.features, self.rules
-        model = {"model": [rules.model, rules.model_version, list(rules.model_inputs)]} if rules.model else {}
-        return {
-            **({"has_prefix": True} if self.schema.has_prefix else {}),
-            **({"time_unit": self.schema.time_unit} if self.schema.time_unit else {}),
-            "schema": [[field.name, field.type, field.required] for field in self.schema.fields],
-            "rules": [[rule.name, rule.when, rule.column, list(rule.ids)] for rule in self.rules.rules],
-            "features": [one.to_document() for one in features],
-            "velocity_payments": self.velocity_payments,
-            "max_record_bytes": self.max_record_bytes,
-            **model,
-            **({"emit": self.emit} if self.approves else {}),
-        }
+        """For JSON; where in which file it stands makes no difference."""
+        document: dict[str, Any] = _DOCUMENT.dump_python(self, mode="json", exclude=_PLACES)
+        return document
+
+
+_DOCUMENT = TypeAdapter(Ruling)
+_LINES = {"__all__": {"line"}}
+_PLACES: Any = {"rules": {"path": True, "rules": _LINES, "features": _LINES}}
 
 
 def ruling_of(rules: RuleSet, schema: PaymentSchema, settings: Settings) -> Ruling:
@@ -72,20 +66,11 @@ def read_ruling(document: Any, version: str, settings: Settings) -> Ruling:
     Raises:
         UsageError: it is no such document.
     """
+    place = f"the rules of version {version}"
     try:
-        fields = tuple(Field(name, kind, bool(required)) for name, kind, required in document["schema"])
-        schema = PaymentSchema(fields, document.get("has_prefix") is True, str(document.get("time_unit", "")))
-        rules = tuple(
-            Rule(name, 0, when=when, column=column, ids=tuple(ids)) for name, when, column, ids in document["rules"]
-        )
-        features = tuple(map(read_feature, document["features"]))
-        limits = int(document["velocity_payments"]), int(document["max_record_bytes"])
-        model, model_version, inputs = document.get("model") or (None, "", ())
-        emit: Literal["flagged", "all"] = "all" if document.get("emit") == "all" else "flagged"
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return _DOCUMENT.validate_python({**document, "rules": {**document["rules"], "path": place}})
+    except (KeyError, TypeError, ValueError) as error:
         raise refused(
-            "checkpoint", settings.checkpoint, f"does not hold the rules of version {version}: {error!r}",
+            "checkpoint", settings.checkpoint, f"does not hold {place}: {str(error).splitlines()[0]}",
             f"put back a copy of fraud-filter/rules/{version}.json, or audit with another --checkpoint",
         ) from None  # fmt: skip
-    place = Path(f"the rules of version {version}")
-    return Ruling(schema, RuleSet(place, rules, features, model, tuple(inputs), model_version), *limits, emit)

@@ -36,7 +36,7 @@ class Word(NamedTuple):
 
 _PART = "is part of a text, by numbers in the rule"
 _CASE, _SOUGHT = "changes letters one for one, by one table", "looks for a text that stands in the rule"
-_CHOSEN, _TIME = "is one of its operands", "is part of a time of the years 0001 to 9999, in UTC"
+_TIME = "is part of a time of the years 0001 to 9999, in UTC"
 _SINCE = "counts days, or seconds and parts of them since 1970"
 #: Names, what it takes, what it gives, looks, why.
 _LISTED = (
@@ -50,9 +50,7 @@ _LISTED = (
     ("replace", "STRING literal literal", "STRING", 3, "makes a text no longer than it is"),
     *((name, "STRING literal", "BOOLEAN", 2, _SOUGHT) for name in ("contains", "endswith", "startswith")),
     ("instr", "STRING literal", "INT", 2, _SOUGHT),
-    ("coalesce", "alike*", "alike", 1, _CHOSEN),
-    ("nvl ifnull", "alike alike", "alike", 1, _CHOSEN),
-    *((name, "alike alike*", "alike", 1, _CHOSEN) for name in ("greatest", "least")),
+    ("coalesce", "alike*", "alike", 1, "is the first of its operands that is not null"),
     ("size cardinality", "nested", "INT", 0, "counts elements; -1 where there is no array or map"),
     ("isnan", "DOUBLE", "BOOLEAN", 0, "is true or false for every number"),
     ("abs", "number", "same", 0, "goes round at the limits of its type"),
@@ -60,11 +58,10 @@ _LISTED = (
         (name, "fraction", "BIGINT", 0, "is a whole number within the limits of BIGINT")
         for name in ("floor", "ceil ceiling")
     ),
-    ("round", "fraction", "DOUBLE", 0, "rounds half away from zero, to a number without a fraction"),
     *((name, "TIMESTAMP", "INT", 0, _TIME) for name in ("hour", "minute", "second")),
-    *((name, "DATE", "INT", 0, _TIME) for name in ("year", "month", "day dayofmonth", "dayofweek")),
-    ("to_date date", "DATE", "DATE", 0, "is the day of a time"),
-    ("datediff date_diff", "DATE DATE", "INT", 0, _SINCE),
+    *((name, "TIMESTAMP", "INT", 0, _TIME) for name in ("year", "month", "day dayofmonth", "dayofweek")),
+    ("to_date date", "TIMESTAMP", "DATE", 0, "is the midnight before a time"),
+    ("datediff date_diff", "TIMESTAMP TIMESTAMP", "INT", 0, _SINCE),
     *((name, "TIMESTAMP", "BIGINT", 0, _SINCE) for name in ("unix_seconds", "unix_millis")),
 )
 FUNCTIONS = {
@@ -116,11 +113,13 @@ _REFUSED = {
     "write concat(…, …)": "||",
     "write a % b, or floor(a / b)": "div mod",
     "write IS NULL, `a <=> b`, or coalesce(…, false)": "distinct isnotnull isnull unknown",
+    "a comparison with it is never true; write IS NULL, and leave out ELSE NULL": "null",
+    "write CASE WHEN … THEN … END, or a comparison with each operand": "greatest least",
+    "write coalesce(…, …)": "ifnull nvl",
+    "write floor(x + 0.5)": "round",
     "write CASE WHEN … THEN … ELSE … END": "decode if nullif nvl2",
-    "write hour(…), year(…) and so on": "date_part datepart extract from",
-    "write unix_seconds(…) or unix_millis(…)": "unix_micros unix_timestamp",
-    "write datediff(…, DATE'1970-01-01')": "unix_date",
-    "write month(…), dayofweek(…) or datediff(…, …)": "dayofyear quarter weekday weekofyear",
+    "write hour(…), year(…) and so on": "date_part datepart dayofyear extract from quarter weekday weekofyear",
+    "write unix_seconds(…), unix_millis(…) or datediff(…, …)": "unix_date unix_micros unix_timestamp",
     "write trim(…)": "btrim ltrim rtrim",
     "write instr(text, 'a')": "charindex locate position",
     "write `field LIKE 'a' OR field LIKE 'b'`; of several records it takes a feature": "all any",
