@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fraud_filter.config import Settings, refused
 from fraud_filter.text.ddl import DdlError, Kind, parse_columns, parse_type
+from fraud_filter.text.nearest import did_you_mean
 
 _SETTING = "payment_schema"
 _EXAMPLE = "give it as `amount DOUBLE NOT NULL, merchant STRING`"
@@ -145,6 +146,14 @@ class PaymentSchema:
     def required(self) -> tuple[str, ...]:
         """Names of the fields that a payment must carry."""
         return tuple(field.name for field in self.fields if field.required)
+
+    def field(self, name: str) -> Field:
+        """The field of this name; a ValueError tells that there is none, and the others."""
+        found = {field.name: field for field in self.fields}
+        if name not in found:
+            known = ", ".join(sorted(found))
+            raise ValueError(f"unknown field {name!r}{did_you_mean(name, found)}; a record has {known}")
+        return found[name]
 
     @property
     def has_decimals(self) -> bool:

@@ -137,9 +137,10 @@ def test_what_spark_writes_passes_the_audit(spark: Any) -> None:
             source = read_source([(header["key"], bytes(header["value"])) for header in row["headers"]])
             assert source is not None
             if row["topic"] == settings.rejected_topic:
-                books.see_rejected(source, bytes(row["key"]), value)
+                books.see(source, (bytes(row["key"]), value))
             else:
-                books.see_valid(source, bytes(row["key"]), *read_flagged(oracle, value))
+                fields, names = read_flagged(oracle, value)
+                books.see(source, fields and (bytes(row["key"]), *fields), names)
         for offset, (value, decision) in enumerate(zip(values, oracle.decide(values), strict=True)):
             books.expect(Place(0, offset, 1_700_000_000_123), b"card", value, decision)
         found = books.compare()

@@ -158,19 +158,19 @@ class Books:
         if source.writer:
             self._writes.append_row(source.writer, appended_ms)
 
-    def see_valid(
-        self, source: Source, key: bytes | None, fields: Sequence[Any] | None, rules: tuple[str, ...], version: int = 0
-    ) -> None:
-        """Notes a flagged or approved record, judged by the rules of number `version`.
+    def see(self, source: Source, content: Sequence[Any] | None, rules: tuple[str, ...] = (), version: int = 0) -> None:
+        """Notes a decision, judged by the rules of number `version`.
 
-        `fields` is None when it can't be read.
+        Args:
+            content: key and fields, or of a rejected record key and value; None where these can't be read.
+            rules: those that it names. A reason to reject other than the oracle's is no fault: texts may differ.
         """
-        content = b"" if fields is None else _hashes((key, *fields))
-        self._see(source, version, _written(rules), content)
-
-    def see_rejected(self, source: Source, key: bytes | None, value: bytes | None, version: int = 0) -> None:
-        """Notes a rejected record. A reason other than the oracle's is no fault: texts may differ."""
-        self._see(source, version, source.reason, _hashes((key, value)))
+        self._last[source.partition] = max(self._last.get(source.partition, -1), source.offset)
+        told = source.reason if source.decision == REJECT else _written(rules)
+        self._seen.append_row(
+            self._slice(source.partition, source.offset), source.partition, source.offset, version, source.decision,
+            source.timestamp_ms, told, b"" if content is None else _hashes(content), None,
+        )  # fmt: skip
 
     def see_outdated(self, source: Source) -> None:
         """Notes a decision by rules that were replaced before the payment came; it stands in for no other decision."""
@@ -223,8 +223,9 @@ class Books:
         if is_due and decision.truncated:
             self._counts["truncated"] += 1
         partition, offset, at_ms = place
-        slice_ = (offset + self._shift[partition]) // _SLICE
-        self._due.append_row(slice_, partition, offset, version, kind, at_ms, told, content, is_due)
+        self._due.append_row(
+            self._slice(partition, offset), partition, offset, version, kind, at_ms, told, content, is_due
+        )
 
     def find(self, kind: str, partition: int, offset: int, reason: str) -> None:
         """Notes a finding."""
@@ -261,12 +262,8 @@ class Books:
             "examples": {kind: tuple(found) for kind, found in self._examples.items()},
         }
 
-    def _see(self, source: Source, version: int, told: str, content: bytes) -> None:
-        self._last[source.partition] = max(self._last.get(source.partition, -1), source.offset)
-        slice_ = (source.offset + self._shift[source.partition]) // _SLICE
-        self._seen.append_row(
-            slice_, source.partition, source.offset, version, source.decision, source.timestamp_ms, told, content, None
-        )
+    def _slice(self, partition: int, offset: int) -> int:
+        return (offset + self._shift[partition]) // _SLICE
 
     def _ask(self, query: str) -> Iterator[dict[str, Any]]:
         for batch in self._database.sql(query).to_arrow_reader(_ROWS_AT_ONCE):

@@ -90,9 +90,11 @@ class Rulings:
         if number is None:
             self.unknown += source.version != ""
             return due
-        if number == due or source.offset < self._first(source):
+        times = self._times(source)
+        ends = [end for begin, end in times if begin <= source.offset]
+        if number == due or (times and not ends):
             return due
-        if self._is_over(source):
+        if ends and all(end is not None and source.offset >= end for end in ends):
             return None
         self._also.setdefault((source.partition, source.offset), set()).add(number)
         return number
@@ -120,19 +122,16 @@ class Rulings:
         for oracle in self._oracles.values():
             oracle.forget(partitions)
 
-    def _first(self, source: Source) -> int:
-        """The offset from which on the named version decided; an audit without a checkpoint knows of none."""
-        begun = (one.begin.get(source.partition, 0) for one in self._began if one.version == source.version)
-        return min(begun, default=0)
-
-    def _is_over(self, source: Source) -> bool:
-        """Whether the named version had been replaced each time before the payment came."""
-        over = [
-            after is not None and after.ends is not None and source.offset >= after.ends.get(source.partition, 0)
+    def _times(self, source: Source) -> list[tuple[int, int | None]]:
+        """Each time that the named version decided: from which offset on, and before which, where that is known; an
+        audit without a checkpoint knows of none.
+        """
+        number = source.partition
+        return [
+            (one.begin.get(number, 0), after.ends.get(number, 0) if after and after.ends is not None else None)
             for one, after in zip_longest(self._began, self._began[1:])
-            if one.version == source.version and one.begin.get(source.partition, 0) <= source.offset
+            if one.version == source.version
         ]
-        return bool(over) and all(over)
 
     def _due(self, partition: int, offset: int) -> int:
         """The rules that decided the offset last: what begins reads on from what is committed."""

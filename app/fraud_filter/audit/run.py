@@ -232,10 +232,10 @@ class _Reader:
                     )
                     self._books.find("unexpected", source.partition, source.offset, reason)
                 elif source.decision == REJECT:
-                    self._books.see_rejected(source, message.key(), message.value(), number)
+                    self._books.see(source, (message.key(), message.value()), version=number)
                 else:
                     fields, rules = read_flagged(self._rulings.oracle(number), message.value())
-                    self._books.see_valid(source, message.key(), fields, rules, number)
+                    self._books.see(source, fields and (message.key(), *fields), rules, number)
         return former
 
     def read_payments(

@@ -1,7 +1,6 @@
 """Decides by itself what should become of each payment: the audit's second opinion. Spark has no part in it.
 
-Payments are read by Python, rules are evaluated by DuckDB; what is common with the query is the payment schema and
-the loading of the rules file.
+What is common with the query is the payment schema and the reading of the rules file.
 """
 
 from __future__ import annotations
@@ -95,8 +94,8 @@ class Oracle:
                 return Decision(reason, (), ())
             truncated: tuple[str, ...] = ()
             if self._features and place:
-                known = self._of(place.partition).see(place.offset, place.timestamp_ms, fields)
-                fields, truncated = (*fields, *known.values), known.truncated
+                known, truncated = self._of(place.partition).see(place.offset, place.timestamp_ms, fields)
+                fields = (*fields, *known)
             return Decision(None, (), (*fields, self._score.of(fields)) if self._score else fields, truncated)
         except Exception as error:
             return _failed(error)

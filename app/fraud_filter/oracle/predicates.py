@@ -7,28 +7,24 @@ words that say otherwise.
 
 from __future__ import annotations
 
-import datetime
 import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
 from fraud_filter.rules.language import LanguageError, Node, digits, read_predicate
 from fraud_filter.rules.ruleset import Rule, RuleSet
-from fraud_filter.rules.words import CAPITALS, EXISTS, SMALL
-from fraud_filter.schema import DAY_US, SECOND_US, PaymentSchema
+from fraud_filter.rules.words import EXISTS, FUNCTIONS, whole
+from fraud_filter.schema import DAY_US, PaymentSchema
 
 _Row = Sequence[Any]
 _Evaluated = Callable[[_Row], Any]
 
-_EPOCH = datetime.date(1970, 1, 1)
 #: Wide enough for each product and quotient of decimals of 38 digits.
 _EXACT = Context(prec=160)
-_LOWER, _UPPER = str.maketrans(CAPITALS, SMALL), str.maketrans(SMALL, CAPITALS)
 
 
 class Predicates:
@@ -109,7 +105,7 @@ def _meaning(node: Node) -> Callable[..., Any]:
         pattern = re.compile(node.value, re.DOTALL if word == "like" else 0)
         found = pattern.fullmatch if word == "like" else pattern.search
         return lambda text: found(text) is not None
-    return _MEANINGS[word]
+    return operator.not_ if word == "not" else FUNCTIONS[word].meaning
 
 
 def _over(array: _Evaluated, held: list[Any], inner: _Evaluated) -> _Evaluated:
@@ -203,18 +199,11 @@ def _at_scale(value: Decimal, scale: int) -> Decimal:
     return value.quantize(Decimal((0, (1,), -scale)), ROUND_HALF_UP, _EXACT)
 
 
-def _saturated(towards: Callable[[Any], int], value: float) -> int:
-    """A DOUBLE as a BIGINT: within its limits, and not-a-number is 0."""
-    if not math.isfinite(value):
-        value = 0 if math.isnan(value) else math.copysign(2.0**63, value)
-    return max(-(2**63), min(2**63 - 1, towards(value)))
-
-
 def _cast(source: str, target: str) -> Callable[[Any], Any]:
     if source == "DATE":
         return lambda days: days * DAY_US
     if target == "BIGINT":
-        return partial(_saturated, math.trunc) if source == "DOUBLE" else _whole(int)
+        return whole(math.trunc) if source == "DOUBLE" else _whole(int)
     if not target.startswith("DECIMAL"):
         return {"DOUBLE": float, "STRING": str}.get(target, lambda us: us)
     precision, scale = digits(target)
@@ -226,7 +215,7 @@ def _cast(source: str, target: str) -> Callable[[Any], Any]:
     return fitting
 
 
-# -- nested values, texts and times
+# -- nested values
 
 
 def _part(node: Node) -> Callable[[Any], Any]:
@@ -237,43 +226,3 @@ def _part(node: Node) -> Callable[[Any], Any]:
     if node.parts[0].kind == "ARRAY":
         return lambda values: values[key] if key < len(values) else None
     return lambda pairs: next((value for name, value in pairs if name == key), None)
-
-
-def _substring(text: str, first: int, count: int | None = None) -> str:
-    start = max(first - 1, 0)
-    return text[start:] if count is None else text[start : start + count]
-
-
-def _date(us: int) -> datetime.date:
-    return _EPOCH + datetime.timedelta(us // DAY_US)
-
-
-_MEANINGS: dict[str, Callable[..., Any]] = {
-    "not": operator.not_,
-    "floor": partial(_saturated, math.floor),
-    "ceil": partial(_saturated, math.ceil),
-    "length": len,
-    "lower": lambda text: text.translate(_LOWER),
-    "upper": lambda text: text.translate(_UPPER),
-    "trim": lambda text: text.strip(" "),
-    "left": lambda text, count: text[:count],
-    "right": lambda text, count: text[-count:] if count else "",
-    "substring": _substring,
-    "concat": lambda *texts: "".join(texts),
-    "replace": str.replace,
-    "startswith": str.startswith,
-    "endswith": str.endswith,
-    "contains": operator.contains,
-    "instr": lambda text, sought: text.find(sought) + 1,
-    "hour": lambda us: us // (3600 * SECOND_US) % 24,
-    "minute": lambda us: us // (60 * SECOND_US) % 60,
-    "second": lambda us: us // SECOND_US % 60,
-    "unix_seconds": lambda us: us // SECOND_US,
-    "unix_millis": lambda us: us // 1000,
-    "year": lambda us: _date(us).year,
-    "month": lambda us: _date(us).month,
-    "day": lambda us: _date(us).day,
-    "dayofweek": lambda us: _date(us).isoweekday() % 7 + 1,
-    "to_date": lambda us: us // DAY_US,
-    "datediff": lambda one, two: one // DAY_US - two // DAY_US,
-}

@@ -20,13 +20,6 @@ _FORGET_EVERY, _CLOCK_MS = 100_000, 3_600_000
 _EXACT = decimal.Context(prec=60)
 
 
-class Features(NamedTuple):
-    """The features of one payment, in the order of the file, and the names of those whose window may be cut short."""
-
-    values: tuple[Any, ...]
-    truncated: tuple[str, ...]
-
-
 class _Held(NamedTuple):
     place: int
     at_ms: int
@@ -65,11 +58,13 @@ class Velocity:
         self._periods: dict[Any, dict[int, _Period]] = {}
         self._seen = 0
 
-    def see(self, offset: int, timestamp_ms: int, fields: tuple[Any, ...]) -> Features:
-        """The features of the next payment of the partition, appended at `timestamp_ms`, which is remembered."""
+    def see(self, offset: int, timestamp_ms: int, fields: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        """The features of the next payment of the partition, appended at `timestamp_ms`, which is remembered, in the
+        order of the file; and the names of those whose window may be cut short.
+        """
         key = fields[self._key_at]
         if key is None:
-            return Features((None,) * len(self._features), ())
+            return (None,) * len(self._features), ()
         self._forget(timestamp_ms)
         now_ms = self._time_ms(timestamp_ms, fields)
         begin, period = self._remember(key, offset, now_ms, fields)
@@ -84,9 +79,7 @@ class Velocity:
         )
         exact = (feature for feature in self._features if not feature.half_ms)
         is_full = len(period.held) >= self._most
-        return Features(
-            values, tuple(one.name for one in exact if is_full and period.held[-1].at_ms > now_ms - one.over_ms)
-        )
+        return values, tuple(one.name for one in exact if is_full and period.held[-1].at_ms > now_ms - one.over_ms)
 
     def _time_ms(self, timestamp_ms: int, fields: Sequence[Any]) -> int:
         """The time by which windows go: the payment's own where that is wanted and can be believed."""

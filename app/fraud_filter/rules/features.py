@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Self
@@ -25,7 +25,7 @@ from fraud_filter.config import duration_s
 from fraud_filter.config.kinds import Duration
 from fraud_filter.schema import RULES_FIELD, PaymentSchema
 from fraud_filter.schema import Field as PaymentField
-from fraud_filter.text.ddl import WHOLE, Kind, parse_type
+from fraud_filter.text.ddl import WHOLE, Kind
 from fraud_filter.text.nearest import did_you_mean
 
 #: Steps of a half-life.
@@ -174,23 +174,22 @@ def parse_feature(entry: FeatureEntry, line: int, schema: PaymentSchema) -> Feat
     Raises:
         ValueError: what is wrong with it.
     """
-    types = {field.name: field.type for field in schema.fields}
-    for name in types:
-        if entry.name.lower() == name.lower():
-            raise ValueError(f"a record has a field {name!r}; give the feature another name")
+    for taken in schema.fields:
+        if entry.name.lower() == taken.name.lower():
+            raise ValueError(f"a record has a field {taken.name!r}; give the feature another name")
     if entry.name.lower() == RULES_FIELD:
         raise ValueError(f"the name {entry.name!r} is reserved; give the feature another")
-    _check_type("per", entry.per, types, "it", _KEYS)
+    _check_type("per", entry.per, schema, "it", _KEYS)
     if entry.by:
-        _check_type("by", entry.by, types, "it", ("TIMESTAMP",))
+        _check_type("by", entry.by, schema, "it", ("TIMESTAMP",))
     (kind, field), total = entry.value, ""
     type_ = "INT" if kind in ("count", "count_distinct") else "DOUBLE"
     if kind == "count_distinct":
-        _check_type("value", str(field), types, kind, (*_EXACT, "DECIMAL"))
+        _check_type("value", str(field), schema, kind, (*_EXACT, "DECIMAL"))
     elif field:
-        _check_type("value", field, types, kind, (*WHOLE, *_FLOATING, "DECIMAL"))
-        total = _sum_type(parse_type(types[field])) if kind in ("sum", "avg") else ""
-        type_ = {"sum": total, "avg": "DOUBLE"}.get(kind, types[field])
+        given = _check_type("value", field, schema, kind, (*WHOLE, *_FLOATING, "DECIMAL"))
+        total = _sum_type(given) if kind in ("sum", "avg") else ""
+        type_ = {"sum": total, "avg": "DOUBLE"}.get(kind, str(given))
     half_ms, late_ms = _ms(entry.decay), _ms(entry.late)
     over_ms = HALVINGS * half_ms or _ms(entry.over)
     type_, total = ("DOUBLE", "DOUBLE") if half_ms else (type_, total)
@@ -202,12 +201,15 @@ def fields_of(features: Iterable[Feature]) -> tuple[PaymentField, ...]:
     return tuple(PaymentField(feature.name, feature.type, required=False) for feature in features)
 
 
-def _check_type(key: str, name: str, types: Mapping[str, str], what: str, takes: Sequence[str]) -> None:
-    """A ValueError says why the field can't stand under a key of the entry."""
-    if name not in types:
-        raise ValueError(f"{key}: unknown field {name!r}{did_you_mean(name, types)}; a record has {', '.join(types)}")
-    if types[name].partition("(")[0] not in takes:
-        raise ValueError(f"{key}: {what} takes a field of type {', '.join(takes)}; {name!r} is of type {types[name]}")
+def _check_type(key: str, name: str, schema: PaymentSchema, what: str, takes: Sequence[str]) -> Kind:
+    """The type of a field under a key of the entry; a ValueError says why it can't stand there."""
+    try:
+        kind = schema.field(name).kind
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from None
+    if kind.name not in takes:
+        raise ValueError(f"{key}: {what} takes a field of type {', '.join(takes)}; {name!r} is of type {kind}")
+    return kind
 
 
 def _ms(interval: str | None) -> int:

@@ -51,14 +51,14 @@ def read_regex(pattern: str) -> tuple[str, int]:
         PatternError: it is more than a rule may hold; says which part.
     """
     text, looks, at = "", 0, 0
-    ways, endless, is_anchored = 1, 0, False
+    ways, endless, is_anchored, is_first = 1, 0, False, True
     while at < len(pattern):
         found = _PART.match(pattern, at)
         if found is None:
             raise PatternError(
                 f"has {pattern[at : at + 3]!r}, which a rule may not hold; write signs with \\ before them"
             )
-        is_first, at = at == 0 or pattern[at - 1 : at] == "|", found.end()
+        at = found.end()
         is_last = at == len(pattern) or pattern[at] == "|"
         if found["bar"]:
             text, ways, endless, is_anchored = text + "|", 1, 0, False
@@ -73,6 +73,7 @@ def read_regex(pattern: str) -> tuple[str, int]:
             part, its_ways, its_looks, is_endless = _part(found)
             text, looks = text + part, looks + ways * its_looks
             ways, endless = (ways, endless) if is_last else (ways * its_ways, endless + is_endless)
+        is_first = bool(found["bar"])
         if endless > is_anchored:
             raise PatternError(
                 "has * or + elsewhere than at its end, or once behind ^; write how often, as in [0-9]{1,10}"

@@ -23,7 +23,6 @@ from fraud_filter.rules.features import Feature, FeatureEntry, fields_of, least_
 from fraud_filter.rules.language import names_of, read_predicate
 from fraud_filter.schema import SCORE, Field, PaymentSchema
 from fraud_filter.text.ddl import WHOLE
-from fraud_filter.text.nearest import did_you_mean
 
 #: An integer as Spark writes it.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
@@ -200,14 +199,10 @@ def _rule(entry: RuleEntry, line: int, path: Path, schema: PaymentSchema, column
         if columns:
             read_predicate(str(entry.when), columns)
         return Rule(entry.name, line, when=entry.when)
-    column, fields = entry.blocked.column, {field.name: field for field in schema.fields}
-    if column not in fields:
-        raise ValueError(
-            f"unknown column {column!r}{did_you_mean(column, fields)}; a record has {', '.join(sorted(fields))}"
-        )
+    field = schema.field(entry.blocked.column)
     ids = tuple(entry.blocked.ids) or _ids(path, entry.blocked)
-    _check_ids(fields[column], ids)
-    return Rule(entry.name, line, column=column, ids=ids)
+    _check_ids(field, ids)
+    return Rule(entry.name, line, column=field.name, ids=ids)
 
 
 def _check_ids(field: Field, ids: tuple[str, ...]) -> None:

@@ -7,7 +7,13 @@ but the one below, which both sides use.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import datetime
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from fraud_filter.schema import DAY_US, SECOND_US
 
 #: Letters that `lower` and `upper` know, one for one: Latin, Greek and Cyrillic. Unicode's own tables have changed from
 #: one version of Java or Python to the next, and make several letters of one.
@@ -25,6 +31,7 @@ class Word(NamedTuple):
     `takes`: types of its operands, or `number`, `fraction` (a DOUBLE, and no other number), `alike` (all of one type),
     `literal` (a text in the rule), `count` (a whole number in the rule); `?` marks one that may be left out, `*` one of
     any number. `gives`: a type, `same` (as its first operand) or `alike`. `looks` at each character of a text so often.
+    `meaning` is what the audit makes of operands, none of which is null; None where the audit needs their type, too.
     """
 
     name: str
@@ -32,41 +39,70 @@ class Word(NamedTuple):
     gives: str
     looks: int
     why: str
+    meaning: Callable[..., Any] | None
 
 
+def whole(towards: Callable[[Any], int]) -> Callable[[float], int]:
+    """A DOUBLE as a BIGINT: within its limits, and not-a-number is 0."""
+
+    def evaluate(value: float) -> int:
+        if not math.isfinite(value):
+            value = 0 if math.isnan(value) else math.copysign(2.0**63, value)
+        return max(-(2**63), min(2**63 - 1, towards(value)))
+
+    return evaluate
+
+
+def _substring(text: str, first: int, count: int | None = None) -> str:
+    start = max(first - 1, 0)
+    return text[start:] if count is None else text[start : start + count]
+
+
+def _date(us: int) -> datetime.date:
+    return datetime.date(1970, 1, 1) + datetime.timedelta(us // DAY_US)
+
+
+_LOWER, _UPPER = str.maketrans(CAPITALS, SMALL), str.maketrans(SMALL, CAPITALS)
 _PART = "is part of a text, by numbers in the rule"
 _CASE, _SOUGHT = "changes letters one for one, by one table", "looks for a text that stands in the rule"
-_TIME = "is part of a time of the years 0001 to 9999, in UTC"
+_BIGINT, _TIME = "is a whole number within the limits of BIGINT", "is part of a time of the years 0001 to 9999, in UTC"
 _SINCE = "counts days, or seconds and parts of them since 1970"
-#: Names, what it takes, what it gives, looks, why.
-_LISTED = (
-    ("length char_length character_length len", "STRING", "INT", 1, "counts characters"),
-    ("lower lcase", "STRING", "STRING", 13, _CASE),
-    ("upper ucase", "STRING", "STRING", 13, _CASE),
-    ("trim", "STRING", "STRING", 1, "takes away blanks at both ends"),
-    *((name, "STRING count", "STRING", 1, _PART) for name in ("left", "right")),
-    ("substring substr", "STRING count count?", "STRING", 1, _PART),
-    ("concat", "STRING*", "STRING", 1, "is its operands together"),
-    ("replace", "STRING literal literal", "STRING", 3, "makes a text no longer than it is"),
-    *((name, "STRING literal", "BOOLEAN", 2, _SOUGHT) for name in ("contains", "endswith", "startswith")),
-    ("instr", "STRING literal", "INT", 2, _SOUGHT),
-    ("coalesce", "alike*", "alike", 1, "is the first of its operands that is not null"),
-    ("size cardinality", "nested", "INT", 0, "counts elements; -1 where there is no array or map"),
-    ("isnan", "DOUBLE", "BOOLEAN", 0, "is true or false for every number"),
-    ("abs", "number", "same", 0, "goes round at the limits of its type"),
-    *(
-        (name, "fraction", "BIGINT", 0, "is a whole number within the limits of BIGINT")
-        for name in ("floor", "ceil ceiling")
-    ),
-    *((name, "TIMESTAMP", "INT", 0, _TIME) for name in ("hour", "minute", "second")),
-    *((name, "TIMESTAMP", "INT", 0, _TIME) for name in ("year", "month", "day dayofmonth", "dayofweek")),
-    ("to_date date", "TIMESTAMP", "DATE", 0, "is the midnight before a time"),
-    ("datediff date_diff", "TIMESTAMP TIMESTAMP", "INT", 0, _SINCE),
-    *((name, "TIMESTAMP", "BIGINT", 0, _SINCE) for name in ("unix_seconds", "unix_millis")),
+#: Names, what it takes, what it gives, looks, why, meaning.
+_LISTED: tuple[tuple[str, str, str, int, str, Callable[..., Any] | None], ...] = (
+    ("length char_length character_length len", "STRING", "INT", 1, "counts characters", len),
+    ("lower lcase", "STRING", "STRING", 13, _CASE, lambda text: text.translate(_LOWER)),
+    ("upper ucase", "STRING", "STRING", 13, _CASE, lambda text: text.translate(_UPPER)),
+    ("trim", "STRING", "STRING", 1, "takes away blanks at both ends", lambda text: text.strip(" ")),
+    ("left", "STRING count", "STRING", 1, _PART, lambda text, count: text[:count]),
+    ("right", "STRING count", "STRING", 1, _PART, lambda text, count: text[-count:] if count else ""),
+    ("substring substr", "STRING count count?", "STRING", 1, _PART, _substring),
+    ("concat", "STRING*", "STRING", 1, "is its operands together", lambda *texts: "".join(texts)),
+    ("replace", "STRING literal literal", "STRING", 3, "makes a text no longer than it is", str.replace),
+    ("contains", "STRING literal", "BOOLEAN", 2, _SOUGHT, operator.contains),
+    ("endswith", "STRING literal", "BOOLEAN", 2, _SOUGHT, str.endswith),
+    ("startswith", "STRING literal", "BOOLEAN", 2, _SOUGHT, str.startswith),
+    ("instr", "STRING literal", "INT", 2, _SOUGHT, lambda text, sought: text.find(sought) + 1),
+    ("coalesce", "alike*", "alike", 1, "is the first of its operands that is not null", None),
+    ("size cardinality", "nested", "INT", 0, "counts elements; -1 where there is no array or map", None),
+    ("isnan", "DOUBLE", "BOOLEAN", 0, "is true or false for every number", None),
+    ("abs", "number", "same", 0, "goes round at the limits of its type", None),
+    ("floor", "fraction", "BIGINT", 0, _BIGINT, whole(math.floor)),
+    ("ceil ceiling", "fraction", "BIGINT", 0, _BIGINT, whole(math.ceil)),
+    ("hour", "TIMESTAMP", "INT", 0, _TIME, lambda us: us // (3600 * SECOND_US) % 24),
+    ("minute", "TIMESTAMP", "INT", 0, _TIME, lambda us: us // (60 * SECOND_US) % 60),
+    ("second", "TIMESTAMP", "INT", 0, _TIME, lambda us: us // SECOND_US % 60),
+    ("year", "TIMESTAMP", "INT", 0, _TIME, lambda us: _date(us).year),
+    ("month", "TIMESTAMP", "INT", 0, _TIME, lambda us: _date(us).month),
+    ("day dayofmonth", "TIMESTAMP", "INT", 0, _TIME, lambda us: _date(us).day),
+    ("dayofweek", "TIMESTAMP", "INT", 0, _TIME, lambda us: _date(us).isoweekday() % 7 + 1),
+    ("to_date date", "TIMESTAMP", "DATE", 0, "is the midnight before a time", lambda us: us // DAY_US),
+    ("datediff date_diff", "TIMESTAMP TIMESTAMP", "INT", 0, _SINCE, lambda one, two: one // DAY_US - two // DAY_US),
+    ("unix_seconds", "TIMESTAMP", "BIGINT", 0, _SINCE, lambda us: us // SECOND_US),
+    ("unix_millis", "TIMESTAMP", "BIGINT", 0, _SINCE, lambda us: us // 1000),
 )
 FUNCTIONS = {
-    name: Word(names.split()[0], tuple(takes.split()), gives, looks, why)
-    for names, takes, gives, looks, why in _LISTED
+    name: Word(names.split()[0], tuple(takes.split()), *others)
+    for names, takes, *others in _LISTED
     for name in names.split()
 }
 #: The one function with a variable, which stands for each element of an array in turn.

@@ -45,10 +45,8 @@ def reject(*offsets: int, reason: str = "malformed-json", value: bytes = b"{}", 
 
 def see(books: Books, written: Written) -> None:
     for at, what, rules in written:
-        if rules is None:
-            books.see_rejected(at, b"k", what)
-        else:
-            books.see_valid(at, b"k", what, rules)
+        content = (b"k", what) if rules is None else what and (b"k", *what)
+        books.see(at, content, rules or ())
 
 
 def compare(books: Books, written: Written, due: dict[int, Decision] = DUE, **how: bool) -> Any:
@@ -215,7 +213,7 @@ def test_partitions_and_their_parts_are_compared_each() -> None:
         for partition in (0, 7, 8, 9):
             for offset in offsets:
                 if (partition, offset) != (8, offsets[-1]):
-                    books.see_valid(source(offset, partition=partition), b"k", FIELDS, ("large",))
+                    books.see(source(offset, partition=partition), (b"k", *FIELDS), ("large",))
                 books.expect(Place(partition, offset, AT_MS), b"k", b"{}", FLAGGED)
         found = books.compare()
     assert (found["expected"], found["written"], found["unexpected"]) == (16, 15, 0)

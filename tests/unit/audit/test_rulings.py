@@ -112,9 +112,9 @@ def test_what_two_versions_decided_is_right_by_both_and_lost_by_neither(
 ) -> None:
     with bounded_database() as database:
         books = Books(database, [SCHEMA, SCHEMA], {0: 0}, {0: 2}, 9)
-        books.see_valid(source(0), b"k", ("p", 5.0), ("large",), 0)
+        books.see(source(0), (b"k", "p", 5.0), ("large",), 0)
         if written_by_new:
-            books.see_valid(source(0), b"k", ("p", 5.0), tuple(by_new), 1)
+            books.see(source(0), (b"k", "p", 5.0), tuple(by_new), 1)
         books.expect(Place(0, 0, 0), b"k", b"{}", Decision(None, tuple(by_new), ("p", 5.0)), 1)
         books.expect(Place(0, 0, 0), b"k", b"{}", Decision(None, tuple(by_old), ("p", 5.0)), 0, is_due=False)
         found = books.compare()
@@ -126,9 +126,9 @@ def test_what_one_version_flagged_is_not_due_as_an_approval_of_the_next() -> Non
     for twice in (False, True):
         with bounded_database() as database:
             books = Books(database, [SCHEMA, SCHEMA], {0: 0}, {0: 2}, 9)
-            books.see_valid(source(0), b"k", ("p", 5.0), ("large",), 0)
+            books.see(source(0), (b"k", "p", 5.0), ("large",), 0)
             if twice:
-                books.see_valid(approval, b"k", ("p", 5.0), (), 1)
+                books.see(approval, (b"k", "p", 5.0), (), 1)
             books.expect(Place(0, 0, 0), b"k", b"{}", Decision(None, (), ("p", 5.0)), 1, approves=True)
             books.expect(Place(0, 0, 0), b"k", b"{}", Decision(None, ("large",), ("p", 5.0)), 0, is_due=False)
             found = books.compare()

@@ -135,7 +135,7 @@ rules:
         ("line 8, rule 'list'", "blocked.column: is missing; give it"),
         ("line 8, rule 'list'", "blocked.ids.0: must be a text"),
         ("line 8, rule 'list'", "blocked.colum: unknown key (did you mean 'column'?); there are column, ids, file"),
-        ("line 9, rule 'column'", "unknown column 'card' (did you mean 'card_id'?)"),
+        ("line 9, rule 'column'", "unknown field 'card' (did you mean 'card_id'?)"),
         ("line 10, rule 'empty'", "when: is empty; give a predicate"),
         ("line 11, rule 'open'", "the quotation that begins with ' has no end"),
         ("line 12, rule 'name'", "line 1, column 1 of 'amnt > 100': unknown column 'amnt' (did you mean 'amount'?)"),
