@@ -17,7 +17,6 @@ from decider import Decider
 from drawn_rules import hostile_payments
 from fraud_filter import schema as layout
 from fraud_filter.audit.books import Books, bounded_database
-from fraud_filter.audit.run import read_flagged
 from fraud_filter.config import load
 from fraud_filter.oracle import Decision, Place
 from fraud_filter.query import decide as query
@@ -139,7 +138,7 @@ def test_what_spark_writes_passes_the_audit(spark: Any) -> None:
             if row["topic"] == settings.rejected_topic:
                 books.see(source, (bytes(row["key"]), value))
             else:
-                fields, names = read_flagged(oracle, value)
+                fields, names = oracle.flagged_reader.read_flagged(value)
                 books.see(source, fields and (bytes(row["key"]), *fields), names)
         for offset, (value, decision) in enumerate(zip(values, oracle.decide(values), strict=True)):
             books.expect(Place(0, offset, 1_700_000_000_123), b"card", value, decision)

@@ -186,16 +186,11 @@ def _table(result: AuditResult, title: str) -> Table:
     table.add_column("what")
     table.add_column("count", justify="right")
     parts: list[Any] = [result, *filter(None, [result.features])]
-    for part in parts:
-        for one in fields(part):
-            if one.metadata:
-                _add(table, one.metadata["label"], getattr(part, one.name), one.metadata["is_fault"])
-    _add(table, "records removed from the topic before they were decided", result.removed, is_fault=True)
+    figures = [(getattr(part, one.name), one.metadata) for part in parts for one in fields(part) if one.metadata]
+    removed = {"label": "records removed from the topic before they were decided", "is_fault": True}
+    for count, told in [*figures, (result.removed, removed)]:
+        table.add_row(told["label"], f"{count:,}", style="bold red" if told["is_fault"] and count else "")
     return table
-
-
-def _add(table: Table, label: str, count: int, is_fault: bool) -> None:
-    table.add_row(label, f"{count:,}", style="bold red" if is_fault and count else "")
 
 
 def _detection(detected: Detected) -> Table | str:

@@ -234,7 +234,7 @@ class _Reader:
                 elif source.decision == REJECT:
                     self._books.see(source, (message.key(), message.value()), version=number)
                 else:
-                    fields, rules = read_flagged(self._rulings.oracle(number), message.value())
+                    fields, rules = self._rulings.oracle(number).flagged_reader.read_flagged(message.value())
                     self._books.see(source, fields and (message.key(), *fields), rules, number)
         return former
 
@@ -282,12 +282,3 @@ class _Reader:
         if detection and is_valid and can_tell:
             detection.see(message.headers(), due.rules)
         return True
-
-
-def read_flagged(oracle: Oracle, value: bytes | None) -> tuple[tuple[Any, ...] | None, tuple[str, ...]]:
-    """Fields and rules of a flagged or approved record's value; None for fields that can't be read."""
-    try:
-        reading, rules = oracle.flagged_reader.read_flagged(value or b"")
-    except Exception:  # whatever it is: the record is not what the filter writes
-        return None, ()
-    return (reading.fields if reading.reason is None else None), rules

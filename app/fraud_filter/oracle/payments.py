@@ -54,17 +54,16 @@ class PaymentReader:
         reason, document = self._decode(value)
         return Reading(reason) if reason else self._payment(document)
 
-    def read_flagged(self, value: bytes) -> tuple[Reading, tuple[str, ...]]:
-        """The payment in a flagged record, and the names of the rules that it says matched.
-
-        Raises:
-            ValueError: the value is not a JSON object with a list of rule names.
+    def read_flagged(self, value: bytes | None) -> tuple[tuple[Any, ...] | None, tuple[str, ...]]:
+        """The fields in a flagged or approved record, and the names of the rules that it says matched; None for fields
+        that can't be read: it is not what the filter writes.
         """
-        _, document = self._decode(value)
+        _, document = self._decode(value or b"")
         rules = document.get(layout.RULES_FIELD)
         if not isinstance(rules, list) or not all(isinstance(rule, str) for rule in rules):
-            raise ValueError(f"no list of rule names under {layout.RULES_FIELD!r}")
-        return self._payment(document), tuple(rules)
+            return None, ()
+        reason, fields = self._payment(document)
+        return fields if reason is None else None, tuple(rules)
 
     def _payment(self, document: dict[str, Any]) -> Reading:
         get = document.get

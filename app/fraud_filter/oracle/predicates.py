@@ -93,7 +93,8 @@ def _meaning(node: Node) -> Callable[..., Any]:
     if word in _SIGNS:
         return _arithmetic(word, kind)
     if word in _COMPARING:
-        return _comparing(_COMPARING[word], node.parts[0].type)
+        compare = _COMPARING[word]
+        return (lambda *both: compare(*map(ordered, both))) if node.parts[0].type == "DOUBLE" else compare
     if word == "cast":
         return _cast(node.parts[0].kind, kind)
     if word in ("field", "element"):
@@ -105,7 +106,8 @@ def _meaning(node: Node) -> Callable[..., Any]:
         pattern = re.compile(node.value, re.DOTALL if word == "like" else 0)
         found = pattern.fullmatch if word == "like" else pattern.search
         return lambda text: found(text) is not None
-    return operator.not_ if word == "not" else FUNCTIONS[word].meaning
+    meaning: Callable[..., Any] = operator.not_ if word == "not" else FUNCTIONS[word].meaning
+    return meaning
 
 
 def _over(array: _Evaluated, held: list[Any], inner: _Evaluated) -> _Evaluated:
@@ -113,12 +115,7 @@ def _over(array: _Evaluated, held: list[Any], inner: _Evaluated) -> _Evaluated:
 
     def evaluate(row: _Row) -> bool | None:
         values = array(row)
-        if values is None:
-            return None
-        found = []
-        for held[0] in values:
-            found.append(inner(row))
-        return _or(found)
+        return None if values is None else _or([inner(row) for held[0] in values])
 
     return evaluate
 
@@ -160,10 +157,6 @@ _OF_ALL: dict[str, Callable[[list[Any]], Any]] = {
 }  # fmt: skip
 _COMPARING = {"=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
               ">=": operator.ge}  # fmt: skip
-
-
-def _comparing(compare: Callable[[Any, Any], bool], kind: str) -> Callable[..., Any]:
-    return (lambda one, two: compare(ordered(one), ordered(two))) if kind == "DOUBLE" else compare
 
 
 # -- numbers

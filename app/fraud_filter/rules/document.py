@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -12,40 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError, 
 
 from fraud_filter.config import refused
 from fraud_filter.text.nearest import did_you_mean
-from fraud_filter.text.yaml_text import parse_yaml
+from fraud_filter.text.yaml_text import Entry, parse_yaml
 
 _SETTING = "rules"
 _SHOWN = 80
-_HALF = re.compile("[\ud800-\udfff]")
-
-
-class Entry(dict[Hashable, Any]):
-    """A mapping of the file, and the line on which it begins, counted from 1."""
-
-    line = 0
-
-
-class _Loader(yaml.BaseLoader):
-    """Knows texts, lists and mappings; a key that stands twice is refused, for YAML would silently keep the last, and
-    so is half of a character."""
-
-    def construct_scalar(self, node: Any) -> Any:
-        if not node.value.isascii() and _HALF.search(node.value):
-            told = "the text holds half of a character (\\ud800 to \\udfff); write all of it"
-            raise yaml.constructor.ConstructorError(None, None, told, node.start_mark)
-        return super().construct_scalar(node)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Entry:
-        entry = Entry(super().construct_mapping(node, deep))
-        entry.line = node.start_mark.line + 1
-        seen = set()
-        for key, _ in node.value:
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key.value!r} stands twice; keep one", key.start_mark
-                )
-            seen.add(key.value)
-        return entry
 
 
 class Document(BaseModel):
@@ -95,15 +63,13 @@ def read_document(path: Path) -> Document:
         UsageError: the file can't be read, is not YAML, or holds no list of rules.
     """
     try:
-        return Document.model_validate(parse_yaml(path.read_text(encoding="utf-8-sig"), _Loader))
+        return Document.model_validate(parse_yaml(path.read_text(encoding="utf-8-sig")))
     except ValidationError as error:
         raise refused(_SETTING, path, f"is not accepted: {'; '.join(flaws_of(error, Document))}") from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise refused(_SETTING, path, f"is not valid YAML{where}: {error.problem}") from None
     except yaml.YAMLError as error:
-        raise refused(_SETTING, path, f"is not valid YAML: {error}") from None
+        mark, told = getattr(error, "problem_mark", None), getattr(error, "problem", error)
+        where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise refused(_SETTING, path, f"is not valid YAML{where}: {told}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise refused(_SETTING, path, f"can't be read: {error}") from None
 

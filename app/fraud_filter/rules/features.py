@@ -25,7 +25,7 @@ from fraud_filter.config import duration_s
 from fraud_filter.config.kinds import Duration
 from fraud_filter.schema import RULES_FIELD, PaymentSchema
 from fraud_filter.schema import Field as PaymentField
-from fraud_filter.text.ddl import WHOLE, Kind
+from fraud_filter.text.ddl import MOST_DIGITS, WHOLE, Kind
 from fraud_filter.text.nearest import did_you_mean
 
 #: Steps of a half-life.
@@ -74,8 +74,6 @@ _EXACT = (*WHOLE, "STRING", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
 _KEYS = (*WHOLE, "STRING")
 
 _VALUE = re.compile(r"(?P<kind>\w+)(?:\(\s*(?P<field>[^()]+?)\s*\))?")
-
-_MOST_DIGITS = 38
 
 #: Digits that the sum of so many payments as a state holds may have more than one of them.
 _MORE_DIGITS = 4
@@ -221,6 +219,6 @@ def _sum_type(kind: Kind) -> str:
         return "DOUBLE"
     if kind.name != "DECIMAL":
         return "BIGINT"
-    if kind.precision + _MORE_DIGITS > _MOST_DIGITS:
-        raise ValueError(f"value: sums take a DECIMAL of {_MOST_DIGITS - _MORE_DIGITS} digits at most, not {kind}")
+    if kind.precision + _MORE_DIGITS > MOST_DIGITS:
+        raise ValueError(f"value: sums take a DECIMAL of {MOST_DIGITS - _MORE_DIGITS} digits at most, not {kind}")
     return f"DECIMAL({kind.precision + _MORE_DIGITS}, {kind.scale})"

@@ -23,7 +23,7 @@ from lark import Lark, Token, Tree, UnexpectedInput, UnexpectedToken
 from fraud_filter.rules.patterns import PatternError, read_like, read_regex
 from fraud_filter.rules.words import CAPITALS, EXISTS, FUNCTIONS, OTHERWISE, REFUSED, SMALL
 from fraud_filter.schema import PaymentSchema, time_us
-from fraud_filter.text.ddl import SCALARS, WHOLE, parse_type
+from fraud_filter.text.ddl import MOST_DIGITS, SCALARS, WHOLE, parse_type
 from fraud_filter.text.nearest import did_you_mean
 
 #: In the order in which Spark's signs bind.
@@ -79,15 +79,11 @@ _MOST_LOOKS = 50
 _SHORT = 200
 #: What a part of exists(…) costs: it is evaluated for each element, which may be two characters.
 _ELEMENT_LOOKS = 2
-_MOST_DIGITS = 38
 
 #: The types that a rule knows, in which it reads what a record has.
 _READ_AS = {
-    **dict.fromkeys(WHOLE, "BIGINT"),
-    "FLOAT": "DOUBLE",
-    "DATE": "TIMESTAMP",
-    "TIMESTAMP_NTZ": "TIMESTAMP",
-}
+    **dict.fromkeys(WHOLE, "BIGINT"), "FLOAT": "DOUBLE", **dict.fromkeys(("DATE", "TIMESTAMP_NTZ"), "TIMESTAMP"),
+}  # fmt: skip
 #: Digits of a DECIMAL that can hold any BIGINT.
 _WHOLE_DIGITS = 19
 _NESTED = ("ARRAY", "MAP", "STRUCT")
@@ -157,8 +153,7 @@ def read_predicate(when: str, schema: PaymentSchema) -> Node:
     if not when.strip():
         raise LanguageError("when: is empty; give a predicate such as `amount > 100`")
     if len(when) > _MOST_CHARACTERS:
-        told = f"it has {len(when):,} characters; {_MOST_CHARACTERS:,} are allowed: make it several rules"
-        raise LanguageError(told)
+        raise LanguageError(f"it has more than {_MOST_CHARACTERS:,} characters: make it several rules")
     try:
         return _Reader(when, schema).whole(_parser().parse(when))
     except RecursionError:
@@ -362,13 +357,11 @@ class _Reader:
         return _value("field", str(kind), f"{one.spark}.`{part}`", (one,), part)
 
     def element(self, one: Node, token: Token) -> Node:
-        key = (self.number if token.type == "NUMBER" else self.text)(token)
-        is_counted = key.type == "BIGINT" and key.value <= _MOST_COUNTED
-        if not (is_counted if one.kind == "ARRAY" else (one.kind, key.type) == ("MAP", "STRING")):
+        key = _operand(self.number(token), "count", "[") if token.type == "NUMBER" else self.text(token)
+        if (one.kind, token.type) not in (("ARRAY", "NUMBER"), ("MAP", "TEXT")):
             raise _UnplacedError(f"{one.spark} is {one.type}; an ARRAY takes [0], a MAP ['name']")
         ((_, kind),) = parse_type(one.type).parts
-        written = key.value if is_counted else key.spark
-        return _value("element", str(kind), f"{one.spark}[{written}]", (one,), key.value)
+        return _value("element", str(kind), f"{one.spark}[{key.spark}]", (one,), key.value)
 
     def quantified(self, word: Token, array: Node, token: Token, body: Callable[[], Node]) -> Node:
         """exists(array, x -> …)."""
@@ -481,9 +474,9 @@ def _alike(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _decimal(precision: int, scale: int) -> str:
-    if 0 <= scale <= precision <= _MOST_DIGITS and precision:
+    if 0 <= scale <= precision <= MOST_DIGITS and precision:
         return f"DECIMAL({precision}, {scale})"
-    told = f"this needs a DECIMAL({precision}, {scale}), and a DECIMAL has at most {_MOST_DIGITS} digits"
+    told = f"this needs a DECIMAL({precision}, {scale}), and a DECIMAL has at most {MOST_DIGITS} digits"
     raise _UnplacedError(f"{told}; CAST an operand to a DECIMAL of fewer digits, or to DOUBLE")
 
 

@@ -18,11 +18,12 @@ from pydantic import BaseModel
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
-from fraud_filter.rules.document import Blocked, Entry, RuleEntry, flaws_of, read_document
+from fraud_filter.rules.document import Blocked, RuleEntry, flaws_of, read_document
 from fraud_filter.rules.features import Feature, FeatureEntry, fields_of, least_half_ms, parse_feature
 from fraud_filter.rules.language import names_of, read_predicate
 from fraud_filter.schema import SCORE, Field, PaymentSchema
 from fraud_filter.text.ddl import WHOLE
+from fraud_filter.text.yaml_text import Entry
 
 #: An integer as Spark writes it.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")

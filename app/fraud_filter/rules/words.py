@@ -39,7 +39,7 @@ class Word(NamedTuple):
     gives: str
     looks: int
     why: str
-    meaning: Callable[..., Any] | None
+    meaning: Any
 
 
 def whole(towards: Callable[[Any], int]) -> Callable[[float], int]:
@@ -68,7 +68,7 @@ _CASE, _SOUGHT = "changes letters one for one, by one table", "looks for a text 
 _BIGINT, _TIME = "is a whole number within the limits of BIGINT", "is part of a time of the years 0001 to 9999, in UTC"
 _SINCE = "counts days, or seconds and parts of them since 1970"
 #: Names, what it takes, what it gives, looks, why, meaning.
-_LISTED: tuple[tuple[str, str, str, int, str, Callable[..., Any] | None], ...] = (
+_LISTED: tuple[tuple[str, str, str, int, str, Any], ...] = (
     ("length char_length character_length len", "STRING", "INT", 1, "counts characters", len),
     ("lower lcase", "STRING", "STRING", 13, _CASE, lambda text: text.translate(_LOWER)),
     ("upper ucase", "STRING", "STRING", 13, _CASE, lambda text: text.translate(_UPPER)),
@@ -85,7 +85,7 @@ _LISTED: tuple[tuple[str, str, str, int, str, Callable[..., Any] | None], ...] =
     ("coalesce", "alike*", "alike", 1, "is the first of its operands that is not null", None),
     ("size cardinality", "nested", "INT", 0, "counts elements; -1 where there is no array or map", None),
     ("isnan", "DOUBLE", "BOOLEAN", 0, "is true or false for every number", None),
-    ("abs", "number", "same", 0, "goes round at the limits of its type", None),
+    ("abs", "number", "same", 0, "goes round at the limits of BIGINT", None),
     ("floor", "fraction", "BIGINT", 0, _BIGINT, whole(math.floor)),
     ("ceil ceiling", "fraction", "BIGINT", 0, _BIGINT, whole(math.ceil)),
     ("hour", "TIMESTAMP", "INT", 0, _TIME, lambda us: us // (3600 * SECOND_US) % 24),
@@ -101,8 +101,8 @@ _LISTED: tuple[tuple[str, str, str, int, str, Callable[..., Any] | None], ...] =
     ("unix_millis", "TIMESTAMP", "BIGINT", 0, _SINCE, lambda us: us // 1000),
 )
 FUNCTIONS = {
-    name: Word(names.split()[0], tuple(takes.split()), *others)
-    for names, takes, *others in _LISTED
+    name: Word(names.split()[0], tuple(takes.split()), gives, looks, why, meaning)
+    for names, takes, gives, looks, why, meaning in _LISTED
     for name in names.split()
 }
 #: The one function with a variable, which stands for each element of an array in turn.
@@ -141,19 +141,17 @@ _REFUSED = {
     "a rule compares numbers, not their bits; use %, or a BOOLEAN field": "& | ^ ~ << >>",
     "write CAST(… AS …)":
         ":: bigint binary boolean decimal double float int smallint string timestamp tinyint try_cast",
-    "write the comparison with its sign": "equal_null like regexp_like rlike",
+    "write the comparison with its sign, LIKE or RLIKE": "equal_null like regexp regexp_like rlike",
     "write lower(…) LIKE, with small letters": "ilike",
-    "write RLIKE": "regexp",
     "write \\ before %, _ and \\": "escape",
     "write NOT": "!",
     "write concat(…, …)": "||",
     "write a % b, or floor(a / b)": "div mod",
     "write IS NULL, `a <=> b`, or coalesce(…, false)": "distinct isnotnull isnull unknown",
     "a comparison with it is never true; write IS NULL, and leave out ELSE NULL": "null",
-    "write CASE WHEN … THEN … END, or a comparison with each operand": "greatest least",
     "write coalesce(…, …)": "ifnull nvl",
     "write floor(x + 0.5)": "round",
-    "write CASE WHEN … THEN … ELSE … END": "decode if nullif nvl2",
+    "write CASE WHEN … THEN … ELSE … END, or compare each operand": "greatest least decode if nullif nvl2",
     "write hour(…), year(…) and so on": "date_part datepart dayofyear extract from quarter weekday weekofyear",
     "write unix_seconds(…), unix_millis(…) or datediff(…, …)": "unix_date unix_micros unix_timestamp",
     "write trim(…)": "btrim ltrim rtrim",

@@ -19,7 +19,7 @@ SCALARS = {
 #: Bits of the whole numbers.
 WHOLE = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _NESTED = ("ARRAY", "MAP", "STRUCT")
-_MOST_DIGITS, _MOST_DEEP = 38, 20
+MOST_DIGITS, _MOST_DEEP = 38, 20
 #: A name may be any word, that of a type or a keyword too: which one it is its place tells.
 _GRAMMAR = r"""
 columns: column ("," column)*
@@ -198,7 +198,7 @@ def _decimal(text: str, digits: list[Any]) -> Kind:
     """DECIMAL alone is Spark's DECIMAL(10, 0)."""
     numbers = [int(number[:9]) for number in digits] or [10]
     precision, scale = (*numbers, 0)[:2]
-    if not 0 < precision <= _MOST_DIGITS or scale > precision:
-        words = f"a DECIMAL has 1 to {_MOST_DIGITS} digits, and no more of them behind the point"
+    if not 0 < precision <= MOST_DIGITS or scale > precision:
+        words = f"a DECIMAL has 1 to {MOST_DIGITS} digits, and no more of them behind the point"
         raise _wrong(text, digits[0].start_pos, words)
     return Kind("DECIMAL", precision=precision, scale=scale)

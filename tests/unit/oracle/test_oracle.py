@@ -156,7 +156,10 @@ def test_a_schema_id_stands_before_the_json_where_it_is_asked_for() -> None:
         ("large-amount",), "malformed-json", "empty-record", "empty-record", *["no-schema-id"] * 4,
     ]  # fmt: skip
     written = payment(amount=9000, rules=["large-amount"])
-    assert oracle.flagged_reader.read_flagged(written)[0].reason is None
+    assert oracle.flagged_reader.read_flagged(written)[1] == ("large-amount",)
+    for other in (None, b"", b"{", b"[]", b'{"rules": "a"}', b'{"rules": [1]}', written[:-1] + b',"rules":[]}'):
+        assert oracle.flagged_reader.read_flagged(other) == (None, ())
+    assert oracle.flagged_reader.read_flagged(payment(amount="x", rules=["a"])) == (None, ("a",))
 
 
 def test_names_of_different_objects_may_be_the_same(shipped: Decider) -> None:

@@ -51,6 +51,11 @@ def test_another_decision_than_the_filter_s_is_unreadable() -> None:
     assert read_source([*HEADERS, ("decision", b"maybe")]) is None
 
 
+def test_a_timestamp_that_no_record_has_is_unreadable() -> None:
+    assert read_source([*HEADERS, ("source.timestamp", b"9223372036854775807")]) is not None
+    assert read_source([*HEADERS, ("source.timestamp", b"9223372036854775808")]) is None
+
+
 @pytest.mark.parametrize("missing", range(4))
 def test_a_missing_header_makes_the_source_unreadable(missing: int) -> None:
     assert read_source([header for at, header in enumerate(HEADERS) if at != missing]) is None
