@@ -126,12 +126,12 @@ def deploy(run: Run, file: Path, *options: str) -> tuple[Child, int]:
     return Child("the new filter", argv, log=run.stage.directory / f"deploy-{port}.log", env=env), port
 
 
-def audit_change(stage: Stage, rules: Path, unexpected: int = 0) -> AuditResult:
+def audit_change(stage: Stage, rules: Path, unexpected: int = 0, versions: int = 2) -> AuditResult:
     """The audit of a run in which other rules followed the first ones; nothing may be lost."""
     settings = stage.settings().model_copy(update={"rules": rules, "checkpoint": str(stage.directory / "checkpoint")})
     result = audit(settings, recorded=read_recorded(settings))
     assert (result.lost, result.unexpected, result.unknown) == (0, unexpected, 0), result
-    assert len(result.versions) == 2
+    assert len(result.versions) == versions
     return result
 
 
