@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from hdrh.histogram import HdrHistogram
+from pyroaring import BitMap64
 
 #: Latencies up to this are kept apart; longer ones are counted here, and only `max_ms` tells them.
 LIMIT_MS = 3_600_000
@@ -144,8 +145,8 @@ class Tally:
 class SeenOffsets:
     """Which of the latest offsets of one input partition were decided already.
 
-    A ring of `WINDOW` bytes: memory is bounded, and a repetition is found when it is less than WINDOW offsets behind
-    the newest one. Further back it is taken for a first decision; the audit counts exactly.
+    Memory is bounded: a repetition is found when it is less than WINDOW offsets behind the newest one. Further back it
+    is taken for a first decision; the audit counts exactly.
 
     In a topic that was recreated offsets begin at 0 again. Append times tell: in a partition they rise with the offset,
     so that a lower one with a later time, later by more than the clocks of two brokers differ, is of another topic.
@@ -157,7 +158,7 @@ class SeenOffsets:
     def __init__(self) -> None:
         self.newest = -1
         self._newest_ms = 0
-        self._seen = bytearray(self.WINDOW)
+        self._seen = BitMap64()
 
     def add(self, offset: int, appended_ms: int = 0) -> bool:
         """Notes a decision on the payment at `offset`, appended at that time (milliseconds since 1970).
@@ -166,25 +167,13 @@ class SeenOffsets:
             whether this offset was noted before.
         """
         if offset <= self.newest and appended_ms > self._newest_ms + self.CLOCKS_MS:
-            self.newest, self._seen = -1, bytearray(self.WINDOW)
+            self.newest = -1
+            self._seen.clear()
         if offset > self.newest:
-            self._forget(self.newest + 1, offset)
             self.newest, self._newest_ms = offset, appended_ms
+            self._seen.remove_range(0, max(offset - self.WINDOW + 1, 0))
         elif offset <= self.newest - self.WINDOW:
             return False
-        at = offset % self.WINDOW
-        seen = bool(self._seen[at])
-        self._seen[at] = 1
+        seen = offset in self._seen
+        self._seen.add(offset)
         return seen
-
-    def _forget(self, first: int, last: int) -> None:
-        """Frees the places of the offsets `first` to `last`, which held others a window ago."""
-        if last - first + 1 >= self.WINDOW:
-            self._seen = bytearray(self.WINDOW)
-            return
-        begin, end = first % self.WINDOW, last % self.WINDOW + 1
-        if begin < end:
-            self._seen[begin:end] = bytes(end - begin)
-        else:
-            self._seen[begin:] = bytes(self.WINDOW - begin)
-            self._seen[:end] = bytes(end)

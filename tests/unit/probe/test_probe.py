@@ -98,16 +98,6 @@ def test_memory_of_offsets_is_bounded_and_old_places_are_free_again() -> None:
     assert offsets.add(10 * window)
 
 
-def test_offsets_forget_across_the_seam_of_the_ring() -> None:
-    offsets, window = SeenOffsets(), SeenOffsets.WINDOW
-    for offset in (0, 1, window - 2, window - 1):
-        assert not offsets.add(offset)
-    assert not offsets.add(2 * window - 3)
-    assert not offsets.add(2 * window + 1)  # frees the last two places and the first two
-    for offset in (2 * window - 2, 2 * window - 1, 2 * window):
-        assert not offsets.add(offset)
-
-
 def test_offsets_of_a_topic_that_was_made_anew_are_new() -> None:
     offsets, began_ms = SeenOffsets(), 1_700_000_000_000
     for offset in range(500):
