@@ -1,4 +1,4 @@
-"""What a payment looks like (`payment.ddl`) and how records are laid out on the topics. Knows no Spark."""
+"""What a payment looks like (`payment.ddl`) and how records are laid out on the topics."""
 
 from __future__ import annotations
 

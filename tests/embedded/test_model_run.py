@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from fraud_filter.audit.result import AuditResult
+from filter_under_load import require_features
 from fraud_filter.audit.run import audit
 from fraud_filter.config import Settings, load
 from fraud_filter.generator.payments import MadePayments, Shares
@@ -26,67 +25,33 @@ from running import Stage, read_topics, wait_until
 SHARES = Shares(flagged=0.2, malformed=0.01, fraud=0.1)
 
 
-class Run:
-    """The filter in a mode with a model, while the generator sends payments with labelled fraud."""
-
-    def __init__(self, stage: Stage, rules: Path, mode: str, **settings: str) -> None:
-        self.stage, self.rules = stage, rules
-        self.page = Page(*free_ports(1))
-        own = {"mode": mode, "rules": str(rules), "metrics_port": str(self.page.port)}
-        self.program = stage.run(**own, **settings)
-        changes: dict[str, Any] = {"rules": rules, "mode": mode}
-        self.settings: Settings = stage.settings().model_copy(update=changes)
-
-    def send(self, count: int) -> AuditResult:
-        """Sends payments while the filter runs, and waits until all are decided; the audit of it."""
-        source = MadePayments.for_settings(load(), Steady(200), seed=3, shares=SHARES)
-        sending = Thread(target=Sender(self.settings, source, count=count).run)
-        with self.program:
-            wait_until(lambda: self.page.values("fraud_filter_up").get("", 0) == 1, "the query runs", self.program, 180)
-            sending.start()
-            sending.join()
-            wait_until(lambda: self.audit().lost == 0, "all payments are decided", self.program, 120)
-            self.model_info = [
-                sample.labels["version"]
-                for family in self.page.families()
-                for sample in family.samples
-                if sample.name == "fraud_filter_model_info"
-            ]
-        return self.audit()
-
-    def audit(self) -> AuditResult:
-        return audit(self.settings, labels=True)
+def _decided(stage: Stage, settings: Settings) -> list[str]:
+    """Runs the filter until 4,000 payments with labelled fraud are decided; the versions of models that it told."""
+    page = Page(*free_ports(1))
+    source = MadePayments.for_settings(load(), Steady(200), seed=3, shares=SHARES)
+    own = {"mode": settings.mode, "rules": str(settings.rules), "metrics_port": str(page.port)}
+    with stage.run(**own, real_time_duration="10 seconds") as program:
+        wait_until(lambda: page.values("fraud_filter_up").get("", 0) == 1, "the query runs", program, 180)
+        Sender(settings, source, count=4000).run()
+        wait_until(lambda: audit(settings).lost == 0, "all payments are decided", program, 120)
+        samples = [sample for family in page.families() for sample in family.samples]
+    return [sample.labels["version"] for sample in samples if sample.name == "fraud_filter_model_info"]
 
 
-def _check_found(result: AuditResult) -> None:
-    assert result.ok, result
-    assert (result.lost, result.unexpected) == (0, 0)
-    assert result.features
-    assert result.features.differing == 0
-    assert result.features.decisions > 100
-
-
-def _check_headers(run: Run) -> None:
-    records = run.stage.written()[run.stage.flagged]
-    versions = {dict(record.headers)["model.version"].decode() for record in records}
-    assert versions == set(run.model_info)
-    assert len(versions) == 1
-
-
-def _check_training_features(spark: Any, run: Run) -> None:
+def _check_training_features(spark: Any, stage: Stage, settings: Settings) -> None:
     """What a model learns from is what the filter has computed, payment by payment."""
-    rules = read(run.rules)
-    paid = read_topics(run.stage.address, run.stage.input)[run.stage.input]
+    rules = read(settings.rules)
+    paid = read_topics(stage.address, stage.input)[stage.input]
     rows = [(record.partition, record.offset, record.timestamp, record.value) for record in paid]
     ddl = "_partition INT, _offset BIGINT, _ms BIGINT, _value BINARY"
     records = spark.createDataFrame(rows, ddl).withColumn("_timestamp", F.timestamp_millis("_ms"))
-    learnt = history_with_features(read_payments(records, SCHEMA), rules, run.settings)
+    learnt = history_with_features(read_payments(records, SCHEMA), rules, settings)
     names = [feature.name for feature in rules.features]
     by_place = {
         (row["_partition"], row["_offset"]): {name: row[name] for name in names if row[name] is not None}
         for row in learnt.collect()
     }
-    flagged = run.stage.written()[run.stage.flagged]
+    flagged = stage.written()[stage.flagged]
     for record in flagged:
         headers, payment = dict(record.headers), json.loads(record.value)
         place = int(headers["source.partition"]), int(headers["source.offset"])
@@ -102,10 +67,14 @@ def test_features_and_model_in_real_time_mode(spark: Any, stage: Stage, tmp_path
     assert {"payments_2m", "countries_1m", "pace"} <= set(trained.inputs)
     assert "card_id" not in trained.inputs
     assert trained.auc > 0.9
-    run = Run(stage, rules, "real-time", real_time_duration="10 seconds")
-    result = run.send(4000)
-    _check_found(result)
-    _check_headers(run)
+    settings = stage.settings().model_copy(update={"rules": rules, "mode": "real-time"})
+    versions = _decided(stage, settings)
+    written = {dict(record.headers)["model.version"].decode() for record in stage.written()[stage.flagged]}
+    assert written == set(versions)
+    assert len(written) == 1
+    result = audit(settings, labels=True)
+    assert result.ok, result
+    require_features(result)
     found = result.detection
     assert found
     assert found.fraud > 200
@@ -113,4 +82,4 @@ def test_features_and_model_in_real_time_mode(spark: Any, stage: Stage, tmp_path
     assert list(recall) == ["rules", "velocity", "model"]
     assert recall["velocity"] > recall["rules"]
     assert recall["model"] > recall["rules"]
-    _check_training_features(spark, run)
+    _check_training_features(spark, stage, settings)

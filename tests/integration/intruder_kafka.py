@@ -1,4 +1,4 @@
-"""What an intruder gets of a Kafka broker, by login. Knows nothing of the stack."""
+"""What an intruder gets of a Kafka broker, by login."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The Compose stack, brought up, looked at and moved between modes. Needs a Docker Engine; knows no Spark."""
+"""The Compose stack, brought up, looked at and moved between modes. Needs a Docker Engine."""

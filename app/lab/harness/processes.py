@@ -1,4 +1,4 @@
-"""Child processes that never outlive us, and ports for them. Knows neither Kafka nor Spark."""
+"""Child processes that never outlive us, and ports for them."""
 
 from __future__ import annotations
 

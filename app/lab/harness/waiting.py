@@ -1,4 +1,4 @@
-"""Waiting for what programs of ours bring about, no longer than they live. Knows neither Kafka nor Spark."""
+"""Waiting for what programs of ours bring about, no longer than they live."""
 
 from __future__ import annotations
 
