@@ -9,9 +9,8 @@ import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from urllib.parse import parse_qs
 
 import jwt
@@ -28,12 +27,13 @@ from lab.harness.broker import HOST, Broker
 from lab.harness.processes import Child, free_ports
 from lab.harness.workspace import Workspace
 from running import until, wait_until
+from serving import Quiet, serve
 
 SECRET, SCOPE = "s3cret", "kafka"
 _KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
-class _Provider(BaseHTTPRequestHandler):
+class _Provider(Quiet, BaseHTTPRequestHandler):
     """An OpenID provider's token endpoint, with one client and tokens of ten minutes."""
 
     def do_POST(self) -> None:
@@ -48,9 +48,6 @@ class _Provider(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.end_headers()
         self.wfile.write(answer if right else b"{}")
-
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 def _jwks() -> str:
@@ -89,10 +86,8 @@ class _OAuthBroker(Broker):
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Provider) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/token"
-        server.shutdown()
+    with serve(_Provider) as address:
+        yield f"http://{address}/token"
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import yaml
@@ -121,15 +121,6 @@ def test_prometheus_takes_these_files(promtool: str, tmp_path: Path) -> None:
 
 
 # -- on and off
-
-
-@pytest.fixture
-def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
-    for name in ("COMPOSE_FILE", "SECRETS_DIR", "PROMETHEUS_PORT"):
-        monkeypatch.delenv(name, raising=False)
-    env = tmp_path / ".env"
-    env_file.make(env)
-    return Stack(cast(Any, None), env, env_file.read(env))
 
 
 def test_on_writes_how_programs_here_get_in_and_off_takes_it_away(stack: Stack, tmp_path: Path) -> None:

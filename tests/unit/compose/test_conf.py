@@ -2,20 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, cast
-
-import pytest
-
 from fraud_filter.compose import conf, env_file
 from fraud_filter.compose.stack import Stack
-
-
-@pytest.fixture
-def stack(tmp_path: Path) -> Stack:
-    env = tmp_path / ".env"
-    env_file.make(env)
-    return Stack(cast(Any, None), env, env_file.read(env))
 
 
 def version(stack: Stack) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.server
 import socket
-import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from fraud_filter.compose.status import Prometheus
 from fraud_filter.errors import FraudFilterError
+from serving import serve
 
 
 @pytest.fixture
@@ -20,11 +20,8 @@ def file_server(tmp_path: Path) -> Iterator[str]:
     """A web server that is no Prometheus."""
     (tmp_path / "api/v1").mkdir(parents=True)
     (tmp_path / "api/v1/query").write_text('["JSON", "of another kind"]')
-    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+    with serve(partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))) as address:
+        yield f"http://{address}"
 
 
 def test_an_address_is_shown_without_its_password() -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from fraud_filter.compose.status import Prometheus, Readings, as_dict, figure_rows, read
+from serving import Quiet, serve
 
 
-class _Answers(http.server.BaseHTTPRequestHandler):
+class _Answers(Quiet, BaseHTTPRequestHandler):
     value = "0.0042"
 
     def do_GET(self) -> None:
@@ -22,16 +22,11 @@ class _Answers(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
-        pass
-
 
 @pytest.fixture
 def answering() -> Iterator[str]:
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+    with serve(_Answers) as address:
+        yield f"http://{address}"
 
 
 def test_figures_have_units() -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import socket
-import threading
 from collections.abc import Iterator
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from fraud_filter.errors import FraudFilterError
 from fraud_filter.home import HOME
 from fraud_filter.java.jars import SPEC_NAME, resolve_jars
 from lab.harness.supplies import KAFKA_LOCK, SPARK_LOCK
+from serving import Quiet, serve
 
 JARS = {"alpha": b"first jar", "beta": b"second jar" * 100_000, "gamma": b"third jar"}
 
@@ -69,9 +69,8 @@ def unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return url
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
+class Files(Quiet, SimpleHTTPRequestHandler):
+    """Those of a directory."""
 
 
 @pytest.fixture
@@ -79,11 +78,9 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     """A directory that is served as the Maven repository."""
     folder = tmp_path / "repository"
     folder.mkdir()
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        use_repository(f"http://127.0.0.1:{server.server_port}", tmp_path, monkeypatch)
+    with serve(partial(Files, directory=str(folder))) as address:
+        use_repository(f"http://{address}", tmp_path, monkeypatch)
         yield folder
-        server.shutdown()
 
 
 def test_missing_jars_are_fetched_in_the_order_of_the_lock(lock: Path, cache: Path, repository: Path) -> None:

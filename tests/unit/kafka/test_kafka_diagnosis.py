@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
 from fraud_filter.config import load
 from fraud_filter.kafka.consumer import find_partitions, open_consumer
 from fraud_filter.kafka.refusals import NoBrokerError
+from serving import Quiet, serve
 
 
 def _refusal(address: str, **settings: str) -> str:
@@ -20,19 +19,6 @@ def _refusal(address: str, **settings: str) -> str:
     with open_consumer(asked) as consumer, pytest.raises(NoBrokerError) as told:
         find_partitions(consumer, asked, ["input_topic"])
     return str(told.value)
-
-
-class _Page(BaseHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Says nothing."""
-
-
-@contextmanager
-def _web_server() -> Iterator[str]:
-    with HTTPServer(("127.0.0.1", 0), _Page) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"127.0.0.1:{server.server_port}"
-        server.shutdown()
 
 
 @contextmanager
@@ -50,7 +36,7 @@ def test_a_refused_connection_is_named() -> None:
 
 
 def test_a_web_server_is_no_broker() -> None:
-    with _web_server() as address:
+    with serve(Quiet) as address:
         assert f"something listens at {address} and does not answer as a Kafka broker" in _refusal(address)
 
 
@@ -60,7 +46,7 @@ def test_a_listener_without_a_word_is_no_broker() -> None:
 
 
 def test_tls_on_a_port_without_it_is_named() -> None:
-    with _web_server() as address:
+    with serve(Quiet) as address:
         told = _refusal(address, kafka_security_protocol="SSL")
     assert "wrong version number" in told
     assert "refused login" not in told

@@ -3,8 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
@@ -19,6 +18,7 @@ from fraud_filter.monitor.input_watch import Seen
 from fraud_filter.monitor.monitor import Monitor, moves
 from fraud_filter.monitor.pulse import Pulse
 from fraud_filter.monitor.watchdog import Verdict
+from serving import Quiet, serve
 
 
 @pytest.fixture
@@ -148,20 +148,14 @@ def test_no_proxy_is_asked_for_what_is_here(monkeypatch: pytest.MonkeyPatch, mon
 
 @pytest.mark.parametrize("body", [b"<!doctype html>\n<title>Hello</title>\n", b"[]", b"7", b"[" * 100_000, b"\xff"])
 def test_another_page_is_no_filter(body: bytes) -> None:
-    class Page(BaseHTTPRequestHandler):
+    class Page(Quiet, BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Page) as server:
-        thread = Thread(target=server.handle_request)
-        thread.start()
-        verdict = ask(load({"metrics_port": server.server_port}))
-        thread.join()
+    with serve(Page) as address:
+        verdict = ask(load({"metrics_port": address.rpartition(":")[2]}))
     assert not verdict["healthy"]
     assert "is no filter: see metrics_port" in verdict["line"]
 
