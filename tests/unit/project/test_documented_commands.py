@@ -33,7 +33,9 @@ PAGES = [
 _BLOCK = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 _INLINE = re.compile(r"`([^`\n]+(?:\n[^`\n]+)?)`")
 #: How a command begins, in sentences and in blocks that are no shell's.
-_BEGINS = re.compile(r"(?:\$ |[A-Z_]+=\S+ )*(?:fraud-filter|make|docker|pytest|promtool) |(?:\$ )?FRAUD_\w+=")
+_BEGINS = re.compile(
+    r"(?:\$ |[A-Z_]+=\S+ )*(?:\.venv/bin/)?(?:fraud-filter|make|docker|pytest|promtool) |(?:\$ )?FRAUD_\w+="
+)
 _ASSIGNMENT = re.compile(r"[A-Za-z_]+=.*", re.DOTALL)
 #: What stands for a value: `MODE`, `CHANGE…`, `…`.
 _PLACEHOLDER = re.compile(r"[A-Z]+…?|.*…")
@@ -67,11 +69,11 @@ def commands(page: Path) -> Iterator[tuple[list[str], bool]]:
 
 def split(line: str) -> Iterator[list[str]]:
     """The commands of a line of shell."""
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=";|&")
+    lexer = shlex.shlex(line.replace(".venv/bin/", ""), posix=True, punctuation_chars=";|&")
     lexer.whitespace_split = True
     for between, words in itertools.groupby(lexer, lambda word: set(word) <= set(lexer.punctuation_chars)):
         if not between:
-            yield list(words)
+            yield [word for word in words if word != "export"]
 
 
 def check(words: Sequence[str], *, whole: bool) -> None:
