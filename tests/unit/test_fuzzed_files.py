@@ -134,15 +134,6 @@ def test_a_topics_file_is_taken_or_refused(tmp_path: Path, tree: Any) -> None:
     )
 
 
-@_shared
-@given(content=st.binary() | _yaml_texts.map(str.encode))
-@example(content=b"topics: " + b"[" * 5000)
-@example(content=b"topics: 2024-99-99")
-@example(content=b"topics: " + b"1" * 5000)
-def test_a_topics_file_of_any_text_is_taken_or_refused(tmp_path: Path, content: bytes) -> None:
-    _taken_or_refused(lambda path: load_topics(load({"topics_file": path})), tmp_path / "topics.yml", content)
-
-
 _env_texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 _env_values = st.one_of(
     _env_texts,
