@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 from fraud_filter.home import HOME
@@ -12,7 +11,6 @@ from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.rules.words import EXISTS, FUNCTIONS, OTHERWISE, REFUSED
 from fraud_filter.schema import load_schema
 from lab.harness.tables import markdown, write_between
-from running import call
 
 SCHEMA = load_schema(HOME / "app/payment.ddl")
 DOCS = HOME / "docs/rules.md"
@@ -77,17 +75,3 @@ def test_there_is_a_verdict_on_every_function_of_spark(spark: Any) -> None:
 
 def _code(names: list[str]) -> str:
     return " ".join(f"`{name}`" for name in names)
-
-
-def test_the_verb_tells_all_without_spark(tmp_path: Path) -> None:
-    file = tmp_path / "rules.yml"
-    file.write_text(
-        "rules:\n  - {name: a, when: amount > now()}\n  - {name: b, wen: x}\n  - {name: c, when: amount > 1}\n"
-    )
-    done = call("rules", "check", "--rules", file)
-    assert done.returncode == 2, done.stderr
-    told = [line for line in done.stderr.splitlines() if line.startswith("fraud-filter: rules.yml, line ")]
-    assert [line.partition("line ")[2][0] for line in told] == ["2", "3"], done.stderr
-    file.write_text("rules:\n  - {name: c, when: amount > 1}\n")
-    done = call("rules", "check", "--rules", file)
-    assert (done.returncode, "1 rules OK" in done.stdout) == (0, True), done.stderr

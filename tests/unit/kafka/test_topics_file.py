@@ -52,6 +52,7 @@ def test_values_are_what_kafka_takes(tmp_path: Path) -> None:
     [
         ("topics: [", "can't be read"),
         ("nope: 1", "topics: "),
+        ("topics: [{name: a, name: b, partitions: 1}]", "the key 'name' stands twice"),
         ("topics: []", "topics: []"),
         ("topics: [{name: a, partitions: 0}]", "topics.0.partitions: '0' is not accepted"),
         ("topics: [{name: a}]", "topics.0.partitions"),

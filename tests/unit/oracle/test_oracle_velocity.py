@@ -104,12 +104,6 @@ def test_a_sum_that_decays_has_nothing_without_a_number_and_no_key() -> None:
     assert seen == [(None,), (8.0,), (4.0,), (None,)]
 
 
-def test_a_clock_that_goes_back_hides_what_is_later_than_a_payment() -> None:
-    velocity = Velocity([_feature("count", None, 1000)], SCHEMA, 10)
-    fields = ("a", 1, "DE", None, 0.5)
-    assert [velocity.see(n, time_ms, fields)[0][0] for n, time_ms in enumerate((1000, 900, 1001))] == [1, 1, 3]
-
-
 def _by_own_time(kind: str, field: str | None, over_ms: int, total: str = "") -> Feature:
     return replace(_feature(kind, field, over_ms, total), by="at", late_ms=20_000)
 

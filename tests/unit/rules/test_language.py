@@ -183,6 +183,7 @@ def test_a_pattern_is_written_anew_with_its_looks_at_each_character(pattern: str
         "a++", "a+?", "(a|b)+", "(a|b){2}", "a{101}", "a+b", "^a+b+c", "(?i)a", "(?=a)", r"\bA", r"\p{L}",
         "[[a]]", "[a&&b]", "[z-a]",
         "(a", "a)", "[a", "*a", "a^", "a$b", "(^a)", "a{2,1}", "{", "\\", "a|*", "^*a", "a$+", r"(a)\1", "[]",
+        "a{2,}", r"a\|^b", r"\n",
     ],
 )  # fmt: skip
 def test_a_pattern_of_another_kind_is_refused(pattern: str) -> None:

@@ -91,6 +91,10 @@ def test_ids_that_the_field_is_never_equal_to_are_refused(tmp_path: Path, column
         ("rules:\n  - {name: a, blocked: {column: card_id}}\n", "either as"),
         ("rules:\n  - {name: a, blocked: {column: card_id, ids: [x], file: y}}\n", "either as"),
         ("rules:\n  - 5\n", r"rules\.0: must be a mapping"),
+        (
+            r"""rules: [{name: a, when: "merchant = '\ud800'"}]""",
+            "column 25: the text holds half of a",
+        ),
     ],
 )
 def test_what_is_no_rule_is_refused(tmp_path: Path, text: str, said: str) -> None:
