@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
-from pydantic import SecretStr
 
 from fraud_filter import config
 
@@ -55,15 +54,10 @@ def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[...
 
         command: Callable[..., Any] = with_settings
         for name in reversed(chosen):
-            field = config.Settings.model_fields[name]
-            if field.annotation is not SecretStr:
-                command = click.option(
-                    f"--{name.replace('_', '-')}",
-                    name,
-                    cls=_SettingOption,
-                    setting=name,
-                    help=field.description,
-                )(command)
+            option = config.option_name(name)
+            if option:
+                described = config.Settings.model_fields[name].description
+                command = click.option(option, name, cls=_SettingOption, setting=name, help=described)(command)
         return command
 
     return decorate

@@ -27,7 +27,7 @@ _WORKER = "standby-worker"
 _PORTS = {FILTER: "9400", STANDBY: "9400", PROBE: "9401"}
 #: Docker's client reads past what comes in one piece with the answer's head: then a page lacks its beginning.
 _TRIES, _BEGINNING = 3, b"# HELP "
-_UP, _STATE = "fraud_filter_up", "fraud_filter_state"
+_UP = "fraud_filter_up"
 #: Told to a standby (`supervisor.handover`).
 _SIGNALS = {"commit": "SIGUSR1", "now": "SIGUSR2"}
 _LOOK_S = 0.5
@@ -57,16 +57,6 @@ def total(stack: Stack, service: str, names: tuple[str, ...]) -> float:
 def active(stack: Stack) -> str | None:
     """The service of which the filter works on the checkpoint now; None where none does."""
     return next((replica for replica in (FILTER, STANDBY) if total(stack, replica, (_UP,))), None)
-
-
-def one_waits(stack: Stack) -> bool:
-    """Whether a filter waits, warm, beside the active one."""
-    return any(
-        sample.value
-        for replica in (FILTER, STANDBY)
-        for sample in samples(stack, replica)
-        if sample.name == _STATE and sample.labels["state"] == "standby"
-    )
 
 
 def are_two(stack: Stack) -> bool:

@@ -9,10 +9,9 @@ from typing import Any
 
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
-from fraud_filter.compose import rollout
 from fraud_filter.compose.checkpoint_copy import recorded_by
-from fraud_filter.compose.rollout import switch
-from fraud_filter.compose.stack import start
+from fraud_filter.compose.rollout import samples, switch
+from fraud_filter.compose.stack import FILTER, STANDBY, start
 from fraud_filter.config import ModeName
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.consumer import has_passed
@@ -85,8 +84,13 @@ class StackRun:
         stack = self.stage.stack
         self.stage.await_ready(_STEADY_S)
         if stack.has_standby:  # a container whose Java was killed is healthy for some time yet
-            wait_until(lambda: rollout.one_waits(stack), _STEADY_S, "no standby is ready")
+            wait_until(self._one_waits, _STEADY_S, "no standby is ready")
         self.stage.await_decisions(self.stage.ends(), _STEADY_S)
+
+    def _one_waits(self) -> bool:
+        """Whether a filter waits, warm, beside the active one."""
+        shown = (sample for replica in (FILTER, STANDBY) for sample in samples(self.stage.stack, replica))
+        return any(one.value and one.labels["state"] == "standby" for one in shown if one.name == "fraud_filter_state")
 
     def disturb(self, trial: Trial, act: StackAct, limit_s: float | None = None) -> Outcome:
         """One trial in the mode that runs."""
