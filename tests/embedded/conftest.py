@@ -121,7 +121,7 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def times(request: pytest.FixtureRequest) -> int:
-    """How many times as much is drawn as in `make test`: `make fuzz`."""
+    """How many times as much is drawn as in `make test`."""
     return int(request.config.getoption("--fuzz-times"))
 
 

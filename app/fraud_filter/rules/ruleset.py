@@ -25,6 +25,8 @@ from fraud_filter.schema import SCORE, Field, PaymentSchema
 from fraud_filter.text.ddl import WHOLE
 from fraud_filter.text.yaml_text import Entry
 
+#: In no id of a text file: it has columns, or is UTF-16.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 #: An integer as Spark writes it.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 #: What a rule looks at: the payment alone, or what its key did before as well, or the model's score.
@@ -226,13 +228,18 @@ def _ids(path: Path, blocked: Blocked) -> tuple[str, ...]:
     file = path.parent / name
     try:
         inside = file.resolve().is_relative_to(path.parent.resolve())
+        if inside and not file.is_file():
+            raise OSError("there is no such file")  # a pipe would hold the check
         text = file.read_text(encoding="utf-8-sig") if inside else ""
     except (OSError, ValueError, RuntimeError) as error:  # a zero byte in the name, text that is not UTF-8, a loop
         raise ValueError(f"the block list {file} can't be read: {error}; name a text file beside the rules") from None
     if not inside:
         raise ValueError(f"the block list {name} is not below {path.parent}, where the rules are; put it there")
-    lines = (line.strip() for line in text.split("\n"))  # an id may hold what `splitlines` takes for a line's end
+    # An id may hold what `splitlines` takes for a line's end. A file that was appended begins with a mark of its own.
+    lines = (line.strip().removeprefix("\ufeff").strip() for line in text.split("\n"))
     ids = tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
+    for text in filter(_CONTROL.search, ids):
+        raise ValueError(f"the block list {file} has {text[:80]!r}; save it as UTF-8, with one id a line and no tabs")
     if not ids:
         raise ValueError(f"the block list {file} holds no id; give at least one, one a line")
     return ids

@@ -50,9 +50,9 @@ def test_an_id_is_the_text_as_it_is_written(tmp_path: Path) -> None:
 
 
 def test_a_byte_order_mark_is_no_part_of_what_is_read(tmp_path: Path) -> None:
-    (tmp_path / "cards.txt").write_bytes(b"\xef\xbb\xbfc1\r\nc\xe2\x80\xa82\r\n")
+    (tmp_path / "cards.txt").write_bytes(b"\xef\xbb\xbfc1\r\nc\xe2\x80\xa82\r\n\xef\xbb\xbfc3")
     text = "\ufeffrules:\n  - {name: stolen, blocked: {column: card_id, file: cards.txt}}\n"
-    assert _load(tmp_path, text).rules[0].ids == ("c1", "c\u20282")
+    assert _load(tmp_path, text).rules[0].ids == ("c1", "c\u20282", "c3")
 
 
 @pytest.mark.parametrize(
@@ -88,6 +88,9 @@ def test_ids_that_the_field_is_never_equal_to_are_refused(tmp_path: Path, column
         ("rules: [{name: a, when: 'true'}, {name: a, when: 'true'}]", "the name is taken by the rule on line 1"),
         ("rules:\n  - {name: a, blocked: {column: card_id, file: empty.txt}}\n", "holds no id"),
         ("rules:\n  - {name: a, blocked: {column: card_id, file: no.txt}}\n", r"no\.txt can't be read"),
+        ("rules:\n  - {name: a, blocked: {column: card_id, file: pipe.txt}}\n", "there is no such file"),
+        ("rules:\n  - {name: a, blocked: {column: card_id, file: utf16.txt}}\n", "save it as UTF-8"),
+        ("rules:\n  - {name: a, blocked: {column: card_id, file: tabs.txt}}\n", "one id a line and no tabs"),
         ("rules:\n  - {name: a, blocked: {column: card_id}}\n", "either as"),
         ("rules:\n  - {name: a, blocked: {column: card_id, ids: [x], file: y}}\n", "either as"),
         ("rules:\n  - 5\n", r"rules\.0: must be a mapping"),
@@ -99,6 +102,9 @@ def test_ids_that_the_field_is_never_equal_to_are_refused(tmp_path: Path, column
 )
 def test_what_is_no_rule_is_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "empty.txt").write_text("# nothing yet\n")
+    (tmp_path / "utf16.txt").write_text("c1\nc2\n", encoding="utf-16-le")
+    (tmp_path / "tabs.txt").write_text("c1\nc2\tstolen\n")
+    os.mkfifo(tmp_path / "pipe.txt")
     with pytest.raises(UsageError, match=said) as refused:
         _load(tmp_path, text)
     assert "rules" in str(refused.value)
