@@ -48,16 +48,6 @@ def _complete(outputs: Outputs, scene: Scene) -> None:
     outputs.reject([scene.bad])
 
 
-def test_a_right_output_passes(outputs: Outputs, scene: Scene) -> None:
-    _complete(outputs, scene)
-    result = _audit(outputs)
-    assert result.ok
-    assert (result.payments, result.expected, result.written) == (4, 2, 2)
-    assert (result.rejected_expected, result.rejected, result.reject_reasons) == (1, 1, {"malformed-json": 1})
-    assert (_faults(result), result.start, result.end) == ((0, 0, 0), {0: 0, 1: 0}, {0: 3, 1: 1})
-    assert not any(result.examples.values())
-
-
 def test_another_key_and_a_record_without_headers_are_unexpected(outputs: Outputs) -> None:
     """What else may be wrong is in `test_audit_books`."""
     *flagged, rejected = outputs.pay(*large(3), BAD)
