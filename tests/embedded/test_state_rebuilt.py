@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka.admin import NewPartitions
 from kafka.structs import TopicPartition
 
 from faults import events
@@ -123,3 +124,22 @@ def test_a_watermark_that_is_ahead_rejects_nothing(run: Run) -> None:
         (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
     _decide_more(run, "the state's watermark is ahead")
     assert "late" not in run.audit(by_checkpoint=True).reject_reasons
+
+
+@pytest.mark.exhaustive  # partitions without features are in test_supervisor_run
+@pytest.mark.timeout(600)
+def test_added_partitions_are_read_with_the_state_that_is_there(run: Run, admin: Any) -> None:
+    """Keys move to other partitions, and their windows with them."""
+    own = {"velocity_partitions": "1", "real_time_duration": "5 seconds"}
+    program = run.start(**own)
+    try:
+        run.pay(5)
+        run.await_all(program)
+        _await_commit(run, program)
+        admin.create_partitions({run.stage.input: NewPartitions(total_count=3)})
+        wait_until(lambda: len(events(program, "started")) == 2, "they are read", program)
+        run.pay(5)
+        run.await_all(program)
+    finally:
+        program.stop()
+    assert right(run.audit(by_checkpoint=True)).untold > 0, "no key moved"
