@@ -64,6 +64,22 @@ def test_each_mode_is_killed_and_followed_by_another_and_no_decision_or_score_is
     assert list(file.parent.iterdir()) == [file]
 
 
+@pytest.mark.exhaustive  # that late writes are counted is in test_written
+@pytest.mark.timeout(600)
+def test_a_filter_that_goes_on_after_a_takeover_writes_nothing_that_is_not_counted(hdfs: Hdfs, tmp_path: Path) -> None:
+    """All processes are stopped for longer than the lock's timeout, as on a machine that was cut off."""
+    file = tmp_path / "trials.json"
+    words = ["thaw", "--standby", "with", "--modes", "real-time,continuous", "--tries", "2", "--seconds", "2"]
+    words += ["--rate", "200", "--output", str(file), "--below", f"{hdfs.uri}/thawed"]
+    quick = ("--checkpoint-lock-timeout-s", LOCK_S, "--continuous-interval", "1 second", "--standby-warm-up-s", "3")
+    done = call("lab", "trial", *words, *quick, "--real-time-duration", "5 seconds", timeout_s=590)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(file.read_text())
+    print(*((one["mode"], one["duplicated"], one["late_writes"]) for one in found))  # noqa: T201 - shown by pytest -s
+    assert {(one["lost"], one["unexpected"], one["error"]) for one in found} == {(0, 0, "")}
+    assert all(one["duplicated"] <= one["late_writes"] for one in found)
+
+
 def test_inspect_and_repair_on_the_command_line(hdfs: Hdfs, spark: Any, stage: Stage) -> None:
     location = f"{hdfs.uri}/recorded-too"
     files = record(spark, "micro-batch-killed", location)

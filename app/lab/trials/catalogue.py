@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fraud_filter.errors import UsageError
-from lab.harness.compose_stack import ACTIVE, ACTIVE_WORKER, MASTER, WORKER
+from lab.harness.compose_stack import ACTIVE, ACTIVE_WORKER, BROKER, MASTER, WORKER
 from lab.trials import embedded_acts, stack_acts
 from lab.trials.embedded_acts import Act
 from lab.trials.plan import StageName, Trial
@@ -52,6 +52,10 @@ DISTURBANCES = {
             stack_acts.signal_java(ACTIVE, _DRIVER, "STOP"), beside=True,
         ),
         Disturbance("freeze", "all processes of the filter hang for 2 s, then go on", embedded_acts.freeze),
+        Disturbance(
+            "thaw", "all processes of the filter hang until a standby decides, then go on: Kafka's lock",
+            embedded_acts.thaw,
+        ),
         Disturbance("stop", "SIGTERM, and a filter is started at once", embedded_acts.stop),
         Disturbance(
             "handover", "a warm filter with another setting takes over", embedded_acts.hand_over, stack_acts.hand_over,
@@ -79,7 +83,11 @@ DISTURBANCES = {
             stack_acts.kill_containers(MASTER, WORKER),
         ),
         Disturbance("broker-kill", "kill -9 of the broker, back after 20 s", None, stack_acts.stop_broker, beside=True),
-        Disturbance("broker-pause", "the broker hangs for 20 s", None, stack_acts.pause_broker, beside=True),
+        Disturbance("broker-pause", "the broker hangs for 20 s", None, stack_acts.pause(BROKER), beside=True),
+        Disturbance(
+            "worker-pause", "the worker and its executor hang for 20 s, then go on", None,
+            stack_acts.pause(ACTIVE_WORKER), beside=True,
+        ),
         Disturbance("network-cut", "no network between worker and broker for 20 s", None, stack_acts.cut_network),
         Disturbance("disk-full", "the checkpoint's disk is full for 20 s", None, stack_acts.fill_disk),
         Disturbance(
@@ -104,7 +112,7 @@ def choose(text: str, stage: StageName | None = None) -> list[str]:
     if stage != "embedded":
         known.append(RANDOM)
     if text == "all":
-        return [name for name in known if name not in (RANDOM, "handover", "switch")]
+        return [name for name in known if name not in (RANDOM, "handover", "switch", "thaw")]
     wanted = [name.strip() for name in text.split(",")]
     for name in wanted:
         if name not in known:

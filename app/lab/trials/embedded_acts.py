@@ -63,6 +63,21 @@ def freeze(relay: Relay, _: Trial, tail: FlaggedTail) -> Gap:
     return relay.await_fresh(tail, time.time())
 
 
+def thaw(relay: Relay, trial: Trial, tail: FlaggedTail) -> Gap:
+    """Stops Python and Java until a standby decides, then lets them go on, as a machine that was cut off.
+
+    Raises:
+        FraudFilterError: there is no standby, or the checkpoint lies on a local disk.
+    """
+    if not trial.standby or relay.scene.stack.settings.checkpoint_directory:
+        raise FraudFilterError("thaw needs a standby, and --below on another file system: a local lock is kept")
+    former = relay.filters[0]
+    with former.frozen():
+        gap = relay.await_fresh(tail, time.time())
+    wait_until(lambda: former.is_waiting, START_S, f"{former.child.name} does not wait", relay.programs)
+    return gap
+
+
 def hand_over(relay: Relay, trial: Trial, tail: FlaggedTail) -> Gap:
     """Has a filter with other settings, rules or mode take over at a commit: a new one, or in turn one that waits."""
     former, number = relay.filters[0], len(list(relay.scene.stack.workspace.path.glob("rules-*.yml")))

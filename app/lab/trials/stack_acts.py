@@ -100,15 +100,19 @@ def stop_broker(stage: ComposeStack, _: Trial) -> Effect:
     return effect
 
 
-def pause_broker(stage: ComposeStack, _: Trial) -> Effect:
-    """Freezes the broker: connections stay open, and nothing answers."""
-    broker = stage.container(BROKER)
-    broker.pause()
-    try:
-        time.sleep(OUTAGE_S)
-    finally:
-        broker.unpause()
-    return Effect()
+def pause(service: str) -> StackAct:
+    """Freezes a service's container: connections stay open, and nothing answers; then all of it goes on."""
+
+    def act(stage: ComposeStack, _: Trial) -> Effect:
+        container = stage.container(service)
+        container.pause()
+        try:
+            time.sleep(OUTAGE_S)
+        finally:
+            container.unpause()
+        return Effect()
+
+    return act
 
 
 def cut_network(stage: ComposeStack, _: Trial) -> Effect:
