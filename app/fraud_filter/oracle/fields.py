@@ -18,10 +18,10 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, TypeAlias
 
-from fraud_filter.schema import DAY_US, DECIMAL_TEXT, FIRST_TIME_US, LAST_TIME_US, UNITS_US, time_us
+from fraud_filter.schema import DAY_US, DECIMAL_NUMBER, DECIMAL_TEXT, FIRST_TIME_US, LAST_TIME_US, UNITS_US, time_us
 from fraud_filter.text.ddl import WHOLE, Kind
 
-_DECIMAL_TEXT = re.compile(DECIMAL_TEXT)
+_DECIMAL_TEXT, _DECIMAL_NUMBER = re.compile(DECIMAL_TEXT), re.compile(DECIMAL_NUMBER)
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -81,10 +81,10 @@ def _float(value: Any) -> float:
 
 
 def _decimal(precision: int, scale: int, value: Any) -> Decimal:
-    if (type(value) is str and _DECIMAL_TEXT.fullmatch(value)) or type(value) is int:
-        value = Decimal(value)
-    elif type(value) is not Decimal or abs(value.adjusted()) > 999:  # no longer exponent: see DECIMAL_NUMBER
+    form = _DECIMAL_TEXT if type(value) is str else _DECIMAL_NUMBER
+    if type(value) not in (str, int, Decimal) or not form.fullmatch(str(value)):  # as Java writes it, too
         raise ValueError("of another type")
+    value = Decimal(value)
     unit = Decimal((0, (1,), -scale))
     rounded = value.quantize(unit, decimal.ROUND_HALF_UP, _EXACT) if value else unit * 0
     if not rounded:

@@ -121,8 +121,9 @@ def _check_levels(text: str) -> None:
 def _exact(text: str) -> Decimal:
     """A number with a fraction or an exponent; refused where Java's BigDecimal can't count its places."""
     match = _FRACTION.fullmatch(text)
-    places = len(match[1] or "") - int(match[2] or 0) if match else 0
-    if not -(2**31) <= places < 2**31:
+    exponent = int(match[2] or 0) if match else 0
+    places = len(match[1] or "") - exponent if match else 0
+    if not all(-(2**31) <= count < 2**31 for count in (exponent, places)):
         raise ValueError("a number has more places than can be counted")
     return Decimal(text)
 

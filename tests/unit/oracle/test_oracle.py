@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,22 @@ def test_timestamps(text: str, micros: int) -> None:
 def test_the_time_of_a_record(timestamp_ms: int, reason: str | None) -> None:
     assert why_unread(b"k", b"v", timestamp_ms, 2) == reason
     assert why_unread(b"k", b"vv", timestamp_ms, 2) == "too-large"
+
+
+@pytest.mark.parametrize(
+    ("text", "endless"),
+    [("1e2147483647", False), ("1e2147483648", True), ("1.5e2147483648", True), ("1e-2147483647", False),
+     ("1.5e-2147483647", True), ('"1e9999999999"', False)],
+)  # fmt: skip
+def test_a_number_of_any_field_may_have_more_places_than_can_be_counted(text: str, endless: bool) -> None:
+    value = f'{{"x": 1, "y": {text}}}'
+    assert make(x="DECIMAL(10, 2)")(value) == ("malformed-json" if endless else Decimal("1.00"))
+    assert make(x="INT")(value) == 1
+
+
+@pytest.mark.parametrize(("digits", "read"), [(400, Decimal("0.11")), (401, "wrong-type"), (496, "wrong-type")])
+def test_a_decimal_has_so_many_digits_behind_the_point(digits: int, read: Any) -> None:
+    assert make(x="DECIMAL(10, 2)")(f'{{"x": 0.{"1" * digits}}}') == read
 
 
 def _one_rule(when: str) -> RuleSet:
