@@ -25,6 +25,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fuzz-times", type=int, default=1, help="draw so many times as much in test_fuzzed_*")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What draws more may take longer."""
+    limit = pytest.mark.timeout(int(config.getini("timeout")) * config.getoption("--fuzz-times"))
+    for item in items:
+        if "times" in getattr(item, "fixturenames", ()):
+            item.add_marker(limit)
+
+
 @pytest.fixture(scope="session")
 def compose() -> None:
     """Docker's Compose; it may be without an engine."""
