@@ -19,7 +19,7 @@ from fraud_filter.query.preflight import check_plan
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.rules.version import ruling_of
 from fraud_filter.schema import PaymentSchema, input_schema
-from input_records import COLUMNS
+from input_records import COLUMNS, input_records
 from lab.bench.changes import RULE_COUNT, write_rules
 from running import GOOD
 
@@ -31,10 +31,7 @@ def settings() -> Settings:
 
 def _decide(spark: Any, values: Sequence[bytes | None], settings: Settings, topic_id: str = "") -> list[Any]:
     schema, rules = _parts(settings)
-    rows = [(f"k{n}".encode(), value, "payments", 1, n, None) for n, value in enumerate(values)]
-    appended = F.timestamp_millis(F.lit(1_700_000_000_123))
-    records = spark.createDataFrame(rows, COLUMNS).withColumn("_timestamp", appended)
-    return list(query.decide(records, schema, rules, settings, topic_id).collect())
+    return list(query.decide(input_records(spark, values), schema, rules, settings, topic_id).collect())
 
 
 def _parts(settings: Settings) -> tuple[PaymentSchema, Any]:
@@ -114,7 +111,7 @@ def test_every_written_record_tells_the_topic_s_id(spark: Any, settings: Setting
     assert [_headers(row)["source.topic_id"] for row in written] == ["x-8_ZhQ"] * 2
 
 
-#: What can't be judged, and why; `oracle_cases` has more, without what stands after the colon.
+#: What can't be judged, and why; `hostile_records` has more, without what stands after the colon.
 REJECTED: tuple[tuple[bytes | None, str], ...] = (
     (None, "empty-record"),
     (b"", "empty-record"),

@@ -1,16 +1,20 @@
-"""What Spark makes of the shipped rules, and the inventory of its functions: words of docs/rules.md, or refused."""
+"""What Spark makes of the shipped rules, what `rules test` says, and the inventory of functions with their verdicts."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
+from fraud_filter.config import load
 from fraud_filter.home import HOME
+from fraud_filter.query.rules_test import as_table, try_rules
 from fraud_filter.rules.language import read_predicate
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.rules.words import EXISTS, FUNCTIONS, OTHERWISE, REFUSED
 from fraud_filter.schema import load_schema
 from lab.harness.tables import markdown, write_between
+from running import payment
 
 SCHEMA = load_schema(HOME / "app/payment.ddl")
 DOCS = HOME / "docs/rules.md"
@@ -39,6 +43,23 @@ def test_the_shipped_rules_are_right(spark: Any) -> None:
         texts = [read_predicate(rule.when, columns).spark for rule in rules.rules if rule.when]
         types = {kind for _, kind in spark.createDataFrame([], columns.ddl).selectExpr(*texts).dtypes}
         assert types == {"boolean"}, file
+
+
+def test_each_line_of_a_file_gets_a_verdict(spark: Any, tmp_path: Path) -> None:
+    """As `fraud-filter rules test` gives it."""
+    odd = (payment("p1", 1).replace(b"Corner", text) for text in ("a\u2028b\u0085".encode(), b"\xff", b"\x00"))
+    lines = [payment("[/p2] :smile:", 6000), payment("p3", 1) + b" x", b"", payment("p5", -1), *odd]
+    (tmp_path / "payments.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    verdicts = list(try_rules(spark, str(tmp_path / "payments.jsonl"), SCHEMA, load_rules(load().rules, SCHEMA)))
+    assert [(verdict.line, verdict.payment, verdict.rules, verdict.reason) for verdict in verdicts] == [
+        (1, "[/p2] :smile:", ("large-amount",), None),
+        (2, "", (), "trailing-content"),
+        (3, "", (), "empty-record"),
+        (4, "p5", ("invalid-amount",), None),
+        (5, "p1", (), None),
+        *((line, "", (), "malformed-json") for line in (6, 7)),
+    ]
+    assert "[/p2] :smile:" in as_table(iter(verdicts))
 
 
 def test_there_is_a_verdict_on_every_function_of_spark(spark: Any) -> None:

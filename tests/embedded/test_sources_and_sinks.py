@@ -18,9 +18,12 @@ from exhaustive import exhaustive
 from fraud_filter.config import Settings, load
 from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
+from fraud_filter.oracle.payments import PaymentReader
 from fraud_filter.query.preflight import check_inputs
+from fraud_filter.query.sources import made_up
 from fraud_filter.supervisor.failures import explain_failure
 from fraud_filter.supervisor.query_run import prepare, start_query
+from hostile_records import SCHEMA
 from lab.harness.processes import Child
 from running import until, wait_until
 
@@ -53,6 +56,16 @@ def test_the_console_shows_flagged_payments_of_the_rate_source(tmp_path: Path, m
     assert topic == "payments.flagged"
     assert json.loads(value)["rules"]
     assert "source.topic=rate" in headers
+
+
+def test_records_of_the_rate_source_have_every_field(spark: Any) -> None:
+    from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+    made = F.to_json(F.struct(*(made_up(field.name, field.kind).alias(field.name) for field in SCHEMA.fields)))
+    rows = spark.range(20).select(F.col("id").alias("value"), F.current_timestamp().alias("timestamp")).select(made)
+    for reading in (PaymentReader(SCHEMA).read(row[0].encode()) for row in rows.collect()):
+        assert reading.reason is None
+        assert None not in reading.fields
 
 
 @pytest.mark.parametrize("mode", RATE_MODES)

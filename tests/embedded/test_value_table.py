@@ -11,7 +11,7 @@ from fraud_filter.home import HOME
 from fraud_filter.query import decide as query
 from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.schema import Field, PaymentSchema
-from input_records import COLUMNS
+from input_records import input_records
 
 TYPES = (
     *("STRING", "BOOLEAN", "INT", "DOUBLE", "DECIMAL(10, 2)", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "ARRAY<INT>"),
@@ -36,8 +36,7 @@ def _column(spark: Any, kind: str) -> list[str]:
     schema = PaymentSchema((Field("x", kind, False),))
     rules = RuleSet(Path("rules.yml"), (Rule("r", 1, when="true"),))
     values = [f'{{"x": {value}}}'.encode() for value in VALUES]
-    rows = [(b"k", value, "payments", 0, at, None) for at, value in enumerate(values)]
-    judged = query.judge(spark.createDataFrame(rows, COLUMNS), schema, rules)
+    judged = query.judge(input_records(spark, values), schema, rules)
     shown = judged.selectExpr("_reason", "CAST(x AS STRING)", "_offset").orderBy("_offset").collect()
     reasons = [decision.reason for decision in Decider(schema, rules).decide(values)]
     assert reasons == [reason and reason.partition(":")[0] for reason, *_ in shown], kind

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
-from decider import Decider
-from fraud_filter.home import HOME
-from fraud_filter.oracle import Place
 from fraud_filter.oracle.velocity import Velocity
 from fraud_filter.rules.features import HALVINGS, Feature
-from fraud_filter.rules.ruleset import Rule, RuleSet, load_rules
-from fraud_filter.schema import Field, PaymentSchema, load_schema
+from fraud_filter.schema import Field, PaymentSchema
 
 SCHEMA = PaymentSchema(
     (
@@ -179,36 +173,3 @@ def test_nan_is_the_largest_number_and_whole_numbers_go_round() -> None:
     assert low == 1.0
     assert high != high
     assert total == -(2**63)
-
-
-def test_rules_see_features_as_fields(tmp_path: Path) -> None:
-    schema = load_schema(HOME / "app/payment.ddl")
-    (tmp_path / "rules.yml").write_text("""\
-features:
-  - {name: spent, per: card_id, over: 10 seconds, value: sum(amount)}
-rules:
-  - {name: much, when: spent > 15 AND amount < 100}
-""")
-    oracle = Decider(schema, load_rules(tmp_path / "rules.yml", schema), 50)
-    value = (
-        b'{"payment_id": "p", "card_id": "c", "amount": 10, "currency": "EUR", "country": "DE", '
-        b'"created_at": "2026-03-01T12:00:00Z"}'
-    )
-    places = [Place(0, 0, 1000), Place(0, 1, 2000), Place(1, 0, 2000), Place(0, 2, 20_000)]
-    decisions = oracle.decide([value] * 4, places)
-    assert [decision.rules for decision in decisions] == [(), ("much",), (), ()]
-    assert [decision.fields[-1] for decision in decisions] == [10.0, 20.0, 10.0, 10.0]
-
-
-def test_payments_that_cannot_be_judged_fail_alone() -> None:
-    """A feature whose value is of another type than it says, among others."""
-    schema = PaymentSchema((Field("card", "STRING", True), Field("paid", "STRING", False)))
-    most = Feature("most", "card", 10_000, "max", "paid", "INT")
-    rules = RuleSet(Path("rules.yml"), (Rule("some", 2, when="most > 15 OR card = 'b'"),), (most,))
-    values = [
-        json.dumps({"card": card, "paid": paid}).encode() for card, paid in (("a", None), ("b", None), ("a", "x"))
-    ]
-    places = [Place(0, offset, 1000) for offset in range(len(values))]
-    decisions = Decider(schema, rules, 50).decide(values, places)
-    assert [decision.rules for decision in decisions] == [(), ("some",), ()]
-    assert ["'x'" in decision.failure for decision in decisions] == [False, False, True]

@@ -167,20 +167,6 @@ def test_rules_with_features_are_skipped_only_where_they_can_t_run_and_that_is_s
     assert not rules.for_mode(skipped).rules
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("features: 5\nrules: [{name: a, when: 'true'}]\n", "features: must be a list"),
-        ("features: []\n", "rules: is missing"),
-        ("rule: []\n", r"rule: unknown key \(did you mean 'rules'\?\); there are rules, features, model"),
-    ],
-)
-def test_a_file_of_another_form_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "rules.yml").write_text(text)
-    with pytest.raises(UsageError, match=said):
-        load_rules(tmp_path / "rules.yml", SCHEMA)
-
-
 def test_the_shipped_rules_with_velocity_hold_the_shipped_rules() -> None:
     alone, with_velocity = (load_rules(HOME / f"app/{name}.yml", SCHEMA) for name in ("rules", "rules-velocity"))
     shared = with_velocity.without_features().rules

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from fraud_filter.home import HOME
-from fraud_filter.oracle.predicates import evaluator
 from fraud_filter.rules.language import LanguageError, read_predicate
 from fraud_filter.rules.patterns import PatternError, read_like, read_regex
 from fraud_filter.rules.words import CAPITALS, EXISTS, FUNCTIONS, REFUSED
@@ -19,19 +20,22 @@ MORE = PaymentSchema(
         Field("items", "ARRAY<STRUCT<kind: STRING, price: FLOAT>>", False),
     )
 )
+#: Ways to write what `tests/embedded/drawn_rules.py` writes in one way.
 TAKEN = (
-    *("amount > 1", "AMOUNT > 1 AND `Merchant` = 'x'", "merchant = 'it''s'", r"merchant = 'it\'s'", "merchant = '(['"),
-    *('merchant = "it\'s"', "`amount` > (1)", "true", "not (amount <=> 1)", "hour(created_at) < 5", "is_bad"),
-    *("amount BETWEEN 1 AND 2", "is_bad IS NOT NULL", "amount > 1D", "currency IN ('EUR', 'USD')"),
-    "amount / 0 > 1",
-    *("merchant RLIKE '^x' OR lower(merchant) LIKE 'casino%'", "created_at > timestamp'2026-01-01 00:00:00'"),
-    *("CASE WHEN amount > 3 THEN country ELSE card_country END = 'DE'", "merchant RLIKE '(casino|poker|bet)'"),
-    "-amount < 0",
-    *("created_at > '2026-01-31T12:00:00.5+01:00'", "merchant NOT LIKE 'a\\\\_%'", "concat('a', merchant) = 'ab'"),
-    *("created_at > date'2024-01-01'", "(" * 101 + "true" + ")" * 101),
-)  # fmt: skip
-#: What is refused, and words that tell where and why, or what to write; the reason of each word is in
-#: tests/data/refused_functions.md.
+    *("AMOUNT > 1 AND `Merchant` = 'x'", "merchant = 'it''s'", r"merchant = 'it\'s'", "merchant = '(['"),
+    *('merchant = "it\'s"', "`amount` > (1)", "not (amount <=> 1)", "amount > 1D", "-amount < 0"),
+    *("created_at > timestamp'2026-01-01 00:00:00'", "created_at > '2026-01-31T12:00:00.5+01:00'"),
+    "(" * 101 + "true" + ")" * 101,
+)
+#: Where a word can stand, and the words that are refused elsewhere and taken there.
+PLACES: tuple[tuple[str, set[str]], ...] = (
+    ("{}(amount) > 1", set()),
+    ("amount > {}", set()),
+    ("merchant LIKE {} ('a')", set()),
+    ("amount {} 1", {"like", "rlike"}),
+    ("amount IS {} FROM 1", {"null"}),
+)
+#: What else is refused, and words that tell where and why, or what to write.
 REFUSALS = (
     ("\n", "is empty"),
     ("merchant = 'x", "line 1, column 12 of \"merchant = 'x\": the quotation that begins with ' has no end"),
@@ -47,7 +51,6 @@ REFUSALS = (
     ("amount", "'amount' is of type double; a predicate is true or false"),
     ("'true'", "is of type string"),
     ("amount > 1 OR amount", "'OR' takes a condition, and this is a number"),
-    ("amount IN (1, NULL)", "'NULL' is no word of a rule: a comparison with it is never true; write IS NULL"),
     ("amount > 1" + " OR amount > 1" * 1000, "more than 10,000 characters"),
     ("amount > " + "1 + " * 200 + "1", "more than 100 levels"),
     ("merchant = '" + "x" * 1001 + "'", "at most 1000 bytes"),
@@ -55,20 +58,9 @@ REFUSALS = (
     # words
     ("1 < sum(amount)",
     "line 1, column 5 of '1 < sum(amount)': 'sum' is no word of a rule: it needs several records; use a feature"),
-    ("amount > (SELECT 1)", "'SELECT' is no word of a rule: it reads what is no part of the record"),
-    ("created_at > current_timestamp()", "it depends on the time of evaluation; use the record's own time"),
-    ("created_at > current_timestamp", "it depends on the time of evaluation"),
     ("created_at > timestamp 'now'", "'now' is no TIMESTAMP; write the time out, as in '2026-01-31 12:00:00'"),
     ("nobody(amount) > 1", "it is none of the words of a rule; docs/rules.md lists them"),
     ("lenght(merchant) > 1", "(did you mean 'length'?)"),
-    ("created_at + interval 1 day > created_at", "compare datediff(…), unix_seconds(…) or unix_millis(…)"),
-    ("extract(HOUR FROM created_at) = 1", "write hour(…), year(…) and so on"),
-    ("int(amount) = 1", "write CAST(… AS …)"),
-    ("amount::int = 1", "write CAST(… AS …)"),
-    ("amount & 1 = 1", "use %, or a BOOLEAN field"),
-    ("merchant LIKE ANY ('a', 'b')", "write `field LIKE 'a' OR field LIKE 'b'`"),
-    ("amount > 1 -- why", "a remark belongs into `description:`"),
-    ("1 = 1 AS always", "a predicate has no name of its own"),
     ("amount > ${env:LEVEL}", "'$' may not stand here"),
     # types
     ("merchant = 12", "this mixes a number and a text; write a CAST, so that all are of one kind"),
@@ -82,13 +74,7 @@ REFUSALS = (
     ("CAST(created_at AS DATE) = '2024-01-01'", "the day of a time is to_date(…)"),
     ("fee + fee > 1", "this needs a DECIMAL(39, 2), and a DECIMAL has at most 38 digits; CAST an operand"),
     ("floor(amount, 2) = 1", "'floor' takes fraction, and here are 2 operands"),
-    ("amount DIV 2 = 1", "'DIV' is no word of a rule: write a % b, or floor(a / b)"),
-    ("! is_bad", "write NOT"),
     ("is_bad IS TRUE", "'TRUE' may not stand here"),
-    ("is_bad IS UNKNOWN", "write IS NULL, `a <=> b`, or coalesce(…, false)"),
-    ("amount IS NOT DISTINCT FROM 1", "write IS NULL, `a <=> b`"),
-    ("merchant || 'a' = 'b'", "write concat(…, …)"),
-    ("merchant LIKE 'a' ESCAPE '/'", "write \\ before %"),
     ("left(merchant, length(merchant)) = ''", "'left' takes a whole number that stands in the rule"),
     ("contains(merchant, country)", "'contains' takes a text that stands in the rule"),
     ("replace(merchant, 'a', 'aa') = ''", "must not be longer than the one before"),
@@ -98,6 +84,7 @@ REFUSALS = (
     ("items[0].kid = 'a'", "there is no 'kid' in `items`[0] (did you mean 'kind'?): kind, price"),
     ("counts[0] = 1", "`counts` is MAP<STRING, INT>; an ARRAY takes [0], a MAP ['name']"),
     ("exists(tags, x -> x = merchant)", "'merchant' would be read again for each element; compare elements with"),
+    ("size(fee) = -1", "'size' takes an array, and this is a number"),
     ("exists(items, x -> x > 1)", "a rule can't compare values of type STRUCT"),
     ("tags = tags", "a rule can't compare values of type ARRAY"),
     ("tags[card_id] = 'x'", "'card_id' may not stand here"),
@@ -115,33 +102,19 @@ def test_a_sentence_of_the_language(when: str) -> None:
     assert read_predicate(when, MORE).type == "BOOLEAN"
 
 
+@pytest.mark.parametrize(("place", "taken"), PLACES)
+def test_a_word_of_spark_is_refused_with_its_reason_wherever_it_stands(place: str, taken: set[str]) -> None:
+    """The reasons are in tests/data/refused_functions.md."""
+    for word in REFUSED.keys() - taken:
+        with pytest.raises(LanguageError, match=re.escape(REFUSED[word])):
+            read_predicate(place.format(word), MORE)
+
+
 @pytest.mark.parametrize(("when", "said"), REFUSALS)
 def test_what_is_no_sentence_is_refused_with_its_place_and_what_to_write(when: str, said: str) -> None:
     with pytest.raises(LanguageError) as refused:
         read_predicate(when, MORE)
     assert said in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("when", "matches"),
-    [
-        ("exists(tags, tag -> tag = 'hot')", True), ("NOT exists(tags, t -> length(t) > 3)", False),
-        ("tags[1] = 'cold'", True),
-        ("tags[2] IS NULL", True), ("counts['a'] + 1 = 3", True), ("counts['b'] > 0", None), ("size(items) = 2", True),
-        ("exists(items, i -> i.kind = 'x' AND i.Price < 1)", True), ("exists(items, i -> i.price > 1)", None),
-        ("exists(items, i -> amount > i.price)", True), ("size(fee) = -1", None),
-    ],
-)  # fmt: skip
-def test_nested_values(when: str, matches: bool | None) -> None:
-    row = {"amount": 1.0, "tags": ["hot", "cold"], "counts": [("a", 2)], "items": [{"kind": "x", "price": 0.5}, {}]}
-    fields = [row.get(field.name) for field in MORE.fields]
-    if "size(fee)" in when:
-        with pytest.raises(LanguageError, match="'size' takes an array, and this is a number"):
-            read_predicate(when, MORE)
-    else:
-        assert (
-            evaluator(read_predicate(when, MORE), {f.name: at for at, f in enumerate(MORE.fields)})(fields) is matches
-        )
 
 
 def test_brackets_and_conversions_stand_wherever_something_could_be_understood_in_two_ways() -> None:
@@ -187,16 +160,8 @@ def test_a_pattern_of_like() -> None:
             read_like(wrong)
 
 
-def test_each_word_has_a_meaning_and_one_verdict() -> None:
+def test_each_word_has_one_verdict() -> None:
     assert not {EXISTS, *FUNCTIONS} & REFUSED.keys()
-    samples = {"STRING": "merchant", "literal": "'a'", "count": "1", "fraction": "amount", "TIMESTAMP": "created_at",
-               "nested": "tags"}  # fmt: skip
-    row = dict.fromkeys((field.name for field in MORE.fields), "a") | {"amount": 1.5, "created_at": 1_000_000}
-    places = {name: at for at, name in enumerate(row)}
-    for name, word in FUNCTIONS.items():
-        operands = (samples.get(one.strip("*?"), "amount") for one in word.takes if one[-1] != "?")
-        call = f"{name}({', '.join(operands)}) IS NULL"
-        assert evaluator(read_predicate(call, MORE), places)(list(row.values())) is False, call
 
 
 def test_letters_have_one_other_case() -> None:

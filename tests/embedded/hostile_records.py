@@ -1,33 +1,51 @@
-"""Records and predicates on which the oracle and Spark might differ. `test_oracle_spark` asks both."""
+"""Records that nobody meant to send: odd texts, picked by hand and by type, and what chance makes of them."""
 
 from __future__ import annotations
 
-from fraud_filter.schema import Field, PaymentSchema
+import json
+import random
+from collections.abc import Sequence
+from decimal import Context, Decimal
+from pathlib import Path
 
-SCHEMA = PaymentSchema(
-    (
-        Field("payment_id", "STRING", True),
-        Field("merchant", "STRING", False),
-        Field("amount", "DOUBLE", False),
-        Field("installments", "INT", False),
-        Field("account", "BIGINT", False),
-        Field("online", "BOOLEAN", False),
-        Field("fee", "DECIMAL(10, 2)", False),
-        Field("created_at", "TIMESTAMP", False),
-        Field("day", "DATE", False),
-        Field("ratio", "FLOAT", False),
-        Field("branch", "SMALLINT", False),
-        Field("tries", "TINYINT", False),
-        Field("local_time", "TIMESTAMP_NTZ", False),
-        Field("tags", "ARRAY<STRING>", False),
-        Field("counts", "MAP<STRING, INT>", False),
-        Field("basket", "STRUCT<total: DECIMAL(5, 1), items: ARRAY<STRUCT<at: TIMESTAMP, n: BIGINT>>>", False),
-    )
-)
+from fraud_filter.oracle.payments import PaymentReader
+from fraud_filter.schema import Field, PaymentSchema
+from fraud_filter.text.ddl import parse_columns
+
+#: A field of every type, and rules that see what was read of each.
+SCHEMA_FILE = """\
+payment_id STRING NOT NULL, merchant STRING, amount DOUBLE, installments INT, account BIGINT, online BOOLEAN,
+fee DECIMAL(10, 2), created_at TIMESTAMP, day DATE, ratio FLOAT, branch SMALLINT, tries TINYINT,
+local_time TIMESTAMP_NTZ, tags ARRAY<STRING>, counts MAP<STRING, INT>,
+basket STRUCT<total: DECIMAL(5, 1), items: ARRAY<STRUCT<at: TIMESTAMP, n: BIGINT>>>
+"""
+SCHEMA = PaymentSchema(tuple(Field(*column) for column in parse_columns(SCHEMA_FILE)))
+RULES_FILE = """\
+rules:
+  - {name: every, when: 'true'}
+  - {name: large, when: amount > 100}
+  - {name: nobody, when: merchant IS NULL}
+  - {name: recent, when: created_at >= '2024-01-01'}
+  - {name: merchants, blocked: {column: merchant, ids: [casino, '12']}}
+  - {name: installments, blocked: {column: installments, ids: [7, -1]}}
+  - {name: accounts, blocked: {column: account, ids: [9223372036854775807, 42]}}
+  - {name: branches, blocked: {column: branch, ids: [100]}}
+  - {name: tries, blocked: {column: tries, ids: [-128]}}
+"""
+
+#: What a STRING may hold, as text; rules compare with these too.
+WORDS = (
+    *("", " ", "a", "casino", "Casino 24", "CASINO", "aaa", "aab", "100%", "a_b", "x-y.z", "  padded  ", "it's"),
+    "back\\slash",
+    *("caf\u00e9", "\u00c4\u00d6\u00dc stra\u00dfe", "line\nbreak", "\r\n", "a\u2028b", "a\u0085", "\U0001f44d thumbs"),
+    *("\u0130\u0131\u017f\ufb01", "\u03a3\u03c3\u03c2", "\u0416\u0436", "\ud7ff", "\uffff", "\u0000", "12"),
+    *("-1.5", "\t1\u00a0"),
+)  # fmt: skip
 
 #: Every field is given each of these.
 _ANY = (
     *("null", "true", "false", "0", "-0", "1", "-1", "12.0", "-0.0", "1.5", "1e3", "1E+3", "1e-3", "-2.5e-7"),
+    *("2", "3", "7", "42", "100", "-32768"),
     *("127", "128", "200", "255", "256", "-128", "-129", "32767", "32768", "-32769", "65535"),
     *("2147483647", "2147483648", "-2147483648", "-2147483649", "9223372036854775807", "9223372036854775808"),
     *("-9223372036854775808", "-9223372036854775809", "123456789012345678901234567890", "1e400", "-1e400", "1e39"),
@@ -39,12 +57,13 @@ _ANY = (
 )
 
 _NUMBERS = (
+    *("0.5", "2.5", "-2.5", "127.9", "4503599627370496.5", "9.3e18", "-1e19", "1e308", "-1e308", "3.4e38", "-3.4e38"),
     *("0.1", "16777217", "9007199254740993", "1e-400", "1.7976931348623157e308", "0.30000000000000004"),
+    *("4.9e-324", "5e-324", "1e-45", "1e23", "2e23", "123456789012345678.0"),
+    *("3.4028235677973366e38", "3.4028235677973362e38"),
     *("100000000000000000000000", "3.4028236e38", "1e-46", "123456789.123456789", "1e22", "-0e0", "0e5"),
     *("1" * 400, "0." + "3" * 500, "1" * 999, "1" * 1000, "1" * 1002, "0." + "1" * 999, "0." + "1" * 1002, "1e99999"),
 )
-
-_DOUBLES = ("4.9e-324", "1e23", "2e23", "123456789012345678.0", "3.4028235677973366e38", "3.4028235677973362e38")
 
 _DECIMALS = (
     *("1.005", "1.004999", "-1.005", "99999999.99", "99999999.994", "99999999.995", "100000000", "-99999999.995"),
@@ -83,7 +102,8 @@ _TIMES = (
     *("999999-01-01", "9999999-01-01", "99999999-01-01", "024-03-01", "24-03-01", "2024--1", "2024-03-01-05"),
     "\uff12\uff10\uff12\uff14",
     *("Fri, 01 Mar 2024 12:30:45 GMT", "2024-03-01T12:30:45,123Z", "\\t2024-03-01\\n", "2024-03-01T12:30:45Z "),
-    "5881580",
+    *("5881580", "2024-02-29T23:59:59.999999", "1969-12-31T23:59:59.5", "1969-12-31", "2000-12-31T00:00:00"),
+    *("9999-12-31T23:59:59.999999", "0001-01-01T00:00:00", "1582-10-10T10:00:00", "1582-10-10", "1900-01-01"),
     *("2024-03-01T99", "2024-03-01 x", "2024-03-01x", "2147483647", "2147483648", "+7", "2024-03-01T12:3"),
     "2024-3-1T1:2:3",
     *("2024-03-01T12:30:45.1234567890123", "2024-03-01T12:30:45.12a", "2024-03-01T012:30:45", "1.5", "1e3", "GMT"),
@@ -139,30 +159,6 @@ _WHOLE = (
     b'{"payment_id": "p",, "amount": 1}', b'{"payment_id": "p" "amount": 1}', b'{"payment_id": "p", "amount": }',
 )  # fmt: skip
 
-
-def _one_field(field: str, text: str) -> bytes:
-    prefix = "" if field == "payment_id" else '"payment_id": "p", '
-    return f'{{{prefix}"{field}": {text}}}'.encode("utf-8", "surrogatepass")
-
-
-def field_texts(field: Field) -> list[str]:
-    """What may stand as the value of a field of this type, in JSON or almost."""
-    texts = list(_ANY)
-    if field.type in ("DOUBLE", "FLOAT", "INT", "BIGINT", "STRING"):
-        texts += _NUMBERS
-    if field.type in ("DOUBLE", "FLOAT"):
-        texts += _DOUBLES
-    if field.type.startswith("DECIMAL"):
-        texts += _NUMBERS + _DECIMALS
-    if field.type in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"):
-        texts += [f'"{text}"' for text in _TIMES]
-    if field.type == "STRING":
-        texts += _TEXTS
-    if "<" in field.type:
-        texts += _NESTED
-    return texts
-
-
 _NESTED = (
     *("[]", '["a"]', '["a", "\\ud800"]', '["a", 1]', '["a", null]', "[1, 2]", "[[1]]", '[{"n": 1}]', "[true]"),
     *("{}", '{"a": 1}', '{"a": null}', '{"a": 2147483648}', '{"a": "1"}', '{"\\ud800": 1}', '{"": 1}', '{"a": {}}'),
@@ -170,23 +166,128 @@ _NESTED = (
     *('{"items": [{"n": 1, "at": "2024-03-01"}]}', '{"items": [{"n": 1.0}]}', '{"items": [{}, {"at": null}]}'),
     *('{"items": [{"at": "2024-02-30"}]}', '{"items": [null]}', '{"items": {}}', '{"items": null, "total": null}'),
     *('{"total": 1, "total": 1}', '{"total": 1e99999999999}', '{"items": [{"at": 1700000000}]}'),
+    *('["casino", "", "casino"]', '["x", "aab", "caf\u00e9"]', '{"a": 1, "b": 2}', '{"a": -5}', '{"A": 2147483647}'),
+    *('{"total": 0.125, "items": [{}, {"at": "9999-12-31T23:59:59.999999Z", "n": 7}]}', '{"total": "-0.05"}'),
+    '{"items": [{"n": -9223372036854775808}, {"at": "0001-01-01T00:00:00Z"}, {}]}',
     *('{"items": ' + "[" * depth + "]" * depth + "}" for depth in (1, 2, 97, 98, 99)),
 )
 
+#: What chance puts between the pieces of two texts.
+_BETWEEN = (
+    *("", "", "", *"\"'\\-+.,:[]{} 01eTZ\x00\n\u00e9\u2028\ud800", "\\u", "\\u00", "\\ud83d", "E-"),
+    *("9" * 40, "9" * 1000, "null", "true", "NaN", " UTC"),
+)
+#: Texts that are made so of those of a field.
+_MADE = 100
+#: Bytes of the largest payments that the default lets in, about.
+_LARGE = 2**16
 
-def record_values() -> list[bytes | None]:
-    """Values of records, each of which once was, or may be, read differently by some JSON reader."""
-    values: list[bytes | None] = [None, *_WHOLE]
-    for field in SCHEMA.fields:
-        values += [_one_field(field.name, text) for text in field_texts(field)]
+
+def write_files(directory: Path) -> dict[str, Path]:
+    """The schema and its rules as files, by the settings that name them."""
+    files = {"payment_schema": directory / "payment.ddl", "rules": directory / "rules.yml"}
+    files["payment_schema"].write_text(SCHEMA_FILE)
+    files["rules"].write_text(RULES_FILE)
+    return files
+
+
+def picked_values(schema: PaymentSchema) -> list[bytes | None]:
+    """Each text alone in a record of its own, what is no record, and large payments."""
+    alone = (_one_field(field, text) for field in schema.fields for text in _field_texts(field))
+    return [None, *_WHOLE, *alone, *large_payments(schema)]
+
+
+def large_payments(schema: PaymentSchema) -> list[bytes]:
+    """Payments about as large as the default lets in, all of it in fields that rules look through."""
+    names = [field.name for field in schema.fields if field.type == "STRING"]
+    values = []
+    for fill in ("a", "x1", " ", "\u0390", "ab\n"):
+        most = _LARGE // len(fill.encode()) // len(names) - 100
+        values.append(json.dumps(dict.fromkeys(names, fill * most), ensure_ascii=False).encode())
     return values
 
 
-#: Rules by which records are compared; between them they see every field.
-RECORD_RULES = (
-    *(f"{field.name} IS NULL" for field in SCHEMA.fields),
-    *("amount > 1", "amount <= 0", "isnan(amount)", "merchant = ''", "length(merchant) > 3", "merchant LIKE '%\"%'"),
-    *("installments > 0", "account < 0", "online", "NOT online", "fee >= 1.00", "fee = 0", "ratio > 0.1", "tries < 0"),
-    *("created_at >= '2024-01-01'", "hour(created_at) = 12", "day < DATE'2024-03-01'", "branch BETWEEN 1 AND 300"),
-    *("local_time > TIMESTAMP'2024-03-01 12:00:00'", "merchant > 'a'", "amount = installments"),
-)
+def drawn_values(schema: PaymentSchema, count: int, choose: random.Random) -> list[bytes]:
+    """Records of many such texts, and of pieces of them. The schema takes every second or third."""
+    reader = PaymentReader(schema)
+    picked = {field: _field_texts(field) for field in schema.fields}
+    all_picked = [text for some in picked.values() for text in some]
+    texts = {field: [*some, *_spliced(choose, some, all_picked)] for field, some in picked.items()}
+    fitting = {
+        field: [text for text in some if reader.read(_one_field(field, text)).reason is None]
+        for field, some in texts.items()
+    }
+    whole = [*_WHOLE, *(choose.randbytes(choose.randint(1, 60)) for _ in range(_MADE))]
+    whole += map(_encode, _spliced(choose, all_picked, all_picked))
+    values = []
+    for _ in range(count):
+        value = choose.choice(whole) if choose.random() < 0.1 else _object(choose, fitting, texts)
+        values.append(_damaged(choose, value) if choose.random() < 0.1 else value)
+    return values
+
+
+def _field_texts(field: Field) -> list[str]:
+    """What may stand as the value of a field of this type, in JSON or almost."""
+    kind, texts = field.kind, list(_ANY)
+    if kind.name in ("DOUBLE", "FLOAT", "INT", "BIGINT", "STRING", "DECIMAL"):
+        texts += _NUMBERS
+    if kind.name == "DECIMAL":
+        texts += [*_DECIMALS, *_limits(kind.precision, kind.scale)]
+    if kind.name in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"):
+        texts += [f'"{text}"' for text in _TIMES]
+    if kind.name == "STRING":
+        texts += [*_TEXTS, *(json.dumps(word, ensure_ascii=False) for word in WORDS)]
+    return [*texts, *_NESTED] if kind.parts else texts
+
+
+def _limits(precision: int, scale: int) -> list[str]:
+    """Decimals: zero, the least, the largest, and others."""
+    units = (0, 1, -1, 5, 10**precision - 1, 1 - 10**precision, 10 ** (precision // 2))
+    return [f"{Decimal(unit).scaleb(-scale, Context(prec=60)):f}" for unit in units]
+
+
+def _one_field(field: Field, text: str) -> bytes:
+    prefix = "" if field.name == "payment_id" else '"payment_id": "p", '
+    return _encode(f'{{{prefix}"{field.name}": {text}}}')
+
+
+def _encode(text: str) -> bytes:
+    """Lone surrogates included."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _spliced(choose: random.Random, texts: Sequence[str], others: Sequence[str]) -> list[str]:
+    """The beginning of a text, and the end of it or of another one."""
+    made = []
+    for _ in range(_MADE):
+        one = choose.choice(texts)
+        other = one if choose.random() < 0.6 else choose.choice(others)
+        at = choose.randint(0, len(one))
+        end = at + choose.randint(-2, 3) if other is one else choose.randint(0, len(other))
+        made.append(one[:at] + choose.choice(_BETWEEN) + other[max(end, 0) :])
+    return made
+
+
+def _object(choose: random.Random, fitting: dict[Field, list[str]], texts: dict[Field, list[str]]) -> bytes:
+    """An object with fields of the schema: some odd, some missing, some twice, some that the schema does not have."""
+    members = [
+        (f'"{field.name}"', choose.choice(some))
+        for field, some in fitting.items()
+        if choose.random() < (0.98 if field.required else 0.8)
+    ]
+    for _ in range(choose.choice((0, 0, 0, 1, 1, 2))):
+        field = choose.choice(list(texts))
+        text = choose.choice(texts[field])
+        name = choose.choice((text, "'amount'", '"Amount"', '""')) if choose.random() < 0.1 else f'"{field.name}"'
+        if choose.random() < 0.8:
+            members = [(other, value) for other, value in members if other != name]
+        members.append((name, text))
+    choose.shuffle(members)
+    space = choose.choice(("", "", " ", "\n\t", "\r"))
+    return _encode(f"{space}{{{','.join(f'{space}{name}:{space}{text}' for name, text in members)}}}{space}")
+
+
+def _damaged(choose: random.Random, value: bytes) -> bytes:
+    """Some bytes lost, changed or added, at one place."""
+    at = choose.randint(0, len(value))
+    return value[:at] + choose.randbytes(choose.randint(0, 3)) + value[at + choose.randint(0, 6) :]
