@@ -72,10 +72,9 @@ def tables(settings: Settings, start: Mapping[int, int], *, transactions: str = 
 
 
 def _transactions(prefix: str) -> dict[str, str]:
-    """Few transactional ids that come back; the broker would refuse Flink's own time-out, an hour."""
+    """Names that begin so, in the strategy that Flink has by default; the broker would refuse its time-out, an hour."""
     return {
         "sink.transactional-id-prefix": prefix,
-        "sink.transaction-naming-strategy": "pooling",
         "properties.transaction.timeout.ms": "60000",
     }
 
