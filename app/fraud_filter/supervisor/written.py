@@ -23,7 +23,7 @@ from fraud_filter import schema as layout
 from fraud_filter.config import Settings
 from fraud_filter.config.outputs import output_topics
 from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.kafka.admin import find_topics, open_admin, require_append_time
+from fraud_filter.kafka.admin import require_append_time
 from fraud_filter.kafka.consumer import find_bounds, find_input_bounds, find_partitions, first_times_ms, open_consumer
 from fraud_filter.kafka.refusals import NoBrokerError, no_broker, unread_offsets
 from fraud_filter.records import decision_id
@@ -107,10 +107,18 @@ class WrittenDecisions:
 
 
 def _find_outputs(settings: Settings) -> list[str]:
-    """The settings that name the outputs: with `emit=flagged` also that of approvals, if it is there."""
+    """The settings that name the outputs: with `emit=flagged` also that of approvals, if this user sees it there."""
     written = output_topics(settings)
-    is_there = find_topics(open_admin(settings), settings, [settings.approved_topic])
-    return written if settings.emit == "all" or not is_there else [*written, "approved_topic"]
+    if settings.emit == "all":
+        return written
+    try:
+        with open_consumer(settings) as consumer:
+            find_partitions(consumer, settings, ["approved_topic"])
+    except NoBrokerError:
+        raise
+    except UsageError:
+        return written
+    return [*written, "approved_topic"]
 
 
 def _find_start(settings: Settings, outputs: list[str], at: Mapping[int, int]) -> dict[Place, int]:
