@@ -2,7 +2,7 @@
 # called here. ARGS="..." gives further arguments to the program behind a target: make demo ARGS="--modes continuous"
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench-flink up down test test-all test-unit test-embedded test-integration lint fmt generated lock sbom clean
+.PHONY: help demo bench-flink up down test test-all test-unit test-embedded test-integration lint fuzz generated lock sbom clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -51,9 +51,8 @@ test-integration: $(READY) ## Run the tests on the Compose stack; needs a Docker
 lint: $(READY) ## Check style, types, shell scripts, YAML, and Prometheus' rules
 	.ci/lint
 
-fmt: $(READY) ## Format the code and mend what can be mended
-	$(BIN)/ruff check --fix --exit-zero --quiet
-	$(BIN)/ruff format
+fuzz: $(READY) ## Draw rules and records for about an hour, and compare Spark with the audit: make fuzz TIMES=10 for less
+	$(BIN)/pytest tests/embedded -k fuzzed --fuzz-times $(or $(TIMES),80) $(ARGS)
 
 generated: $(READY) ## Write Grafana's dashboards and the tables of docs/metrics.md and docs/settings.md again
 	$(BIN)/python monitoring/grafana/boards monitoring/grafana/dashboards
