@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from fraud_filter.config import ModeName, Settings
@@ -70,6 +71,12 @@ def _filter(name: str, words: str, mode: ModeName, shared: Any = None, **options
     return Contender(name, words, partial(_run_filter, mode), settings, is_filter=True, delivery=delivery, **options)
 
 
+def _engine(name: str, words: str, engine: ModuleType, *, transactions: bool = False, **options: Any) -> Contender:
+    if transactions:
+        options |= {"own": engine.EXACTLY_ONCE, "delivery": TRANSACTIONS}
+    return Contender(name, words, engine.program, versions=engine.versions, lacks=engine.lacks, **options)
+
+
 def _run_filter(mode: ModeName, launch: Launch) -> Child:
     return filter_program(
         launch.stack, mode, launch.start, checkpoint=str(launch.folder), log=f"{launch.name}.log", changes=launch.own
@@ -128,27 +135,19 @@ CONTENDERS: Mapping[str, Contender] = {
             most_per_partition=1000,
         ),
         _filter("real-time", "the filter in real-time mode", "real-time"),
-        Contender(
-            STREAMS, "Kafka Streams, one processor", streams.program, versions=streams.versions, lacks=streams.lacks
-        ),
-        Contender(
+        _engine(STREAMS, "Kafka Streams, one processor", streams),
+        _engine(
             STREAMS_EOS,
             "Kafka Streams, exactly-once by transactions of 100 ms, as a read_committed consumer sees it",
-            streams.program,
-            versions=streams.versions,
-            lacks=streams.lacks,
-            own=streams.EXACTLY_ONCE,
-            delivery=TRANSACTIONS,
+            streams,
+            transactions=True,
         ),
-        Contender(FLINK, "Apache Flink, one SQL statement", flink.program, versions=flink.versions, lacks=flink.lacks),
-        Contender(
+        _engine(FLINK, "Apache Flink, one SQL statement", flink),
+        _engine(
             FLINK_EOS,
             "Apache Flink, exactly-once by a transaction each checkpoint, 100 ms, as a read_committed consumer sees it",
-            flink.program,
-            versions=flink.versions,
-            lacks=flink.lacks,
-            own=flink.EXACTLY_ONCE,
-            delivery=TRANSACTIONS,
+            flink,
+            transactions=True,
         ),
         _filter(
             VELOCITY,
@@ -157,13 +156,11 @@ CONTENDERS: Mapping[str, Contender] = {
             _velocity,
             is_extra=True,
         ),
-        Contender(
+        _engine(
             FLINK_VELOCITY,
             "Apache Flink with the same three windows, in processing time",
-            flink.program,
-            _velocity,
-            flink.versions,
-            flink.lacks,
+            flink,
+            shared=_velocity,
             is_extra=True,
         ),
         _filter(
