@@ -192,7 +192,7 @@ def write_files(directory: Path) -> dict[str, Path]:
 
 
 def picked_values(schema: PaymentSchema) -> list[bytes | None]:
-    """Each text alone in a record of its own, what is no record, and large payments."""
+    """A record for each text, values that are no records, and large payments."""
     alone = (_one_field(field, text) for field in schema.fields for text in _field_texts(field))
     return [None, *_WHOLE, *alone, *large_payments(schema)]
 

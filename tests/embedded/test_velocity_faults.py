@@ -1,4 +1,4 @@
-"""Handovers of a filter with features and a model, to other rules and to other features: all are as computed anew."""
+"""A filter with features and a model hands over to other rules, then to other features; the audit confirms them."""
 
 from __future__ import annotations
 

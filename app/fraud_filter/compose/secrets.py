@@ -61,7 +61,7 @@ def switch(stack: Stack, *, secure: bool) -> None:
     """Writes into `.env` which of the two stacks it is, from now on.
 
     Raises:
-        UsageError: the stack has no broker of its own.
+        UsageError: the stack runs on an existing broker.
     """
     if secure == stack.secure:
         return

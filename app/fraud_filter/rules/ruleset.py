@@ -235,7 +235,7 @@ def _ids(path: Path, blocked: Blocked) -> tuple[str, ...]:
         raise ValueError(f"the block list {file} can't be read: {error}; name a text file beside the rules") from None
     if not inside:
         raise ValueError(f"the block list {name} is not below {path.parent}, where the rules are; put it there")
-    # An id may hold what `splitlines` takes for a line's end. A file that was appended begins with a mark of its own.
+    # An id may hold what `splitlines` takes for a line's end. Files that were joined have a mark in front of each part.
     lines = (line.strip().removeprefix("\ufeff").strip() for line in text.split("\n"))
     ids = tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
     for text in filter(_CONTROL.search, ids):

@@ -27,7 +27,7 @@ _COMPILE_TIMEOUT_S = 120
 #: partitions at once when it comes back; another one would wait for the old one's session to end, 45 seconds.
 _OPTIONS = {
     "commit.interval.ms": "5000",
-    "main.consumer.auto.offset.reset": "earliest",  # each start has topics of its own
+    "main.consumer.auto.offset.reset": "earliest",  # each start has new topics
     "main.consumer.group.instance.id": "filter",
     "producer.linger.ms": "0",
 }
