@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from pyroaring import BitMap64
+
 from fraud_filter import schema as layout
 from fraud_filter.config import Settings
 from fraud_filter.schema import FIRST_TIME_US, LAST_TIME_US, REASON_RECORD_TIME, REASON_TOO_LARGE
@@ -55,6 +57,15 @@ def decision_id(partition: int, offset: int) -> int:
     if not (0 <= partition < 1 << _PARTITION_BITS and 0 <= offset < 1 << OFFSET_BITS):
         raise ValueError(f"partition {partition}, offset {offset}")
     return partition << OFFSET_BITS | offset
+
+
+def decisions_between(start: Mapping[int, int], end: Mapping[int, int]) -> BitMap64:
+    """The `decision_id` of the payments from offset `start` to before `end`, by partition; `end` names those."""
+    found = BitMap64()
+    for number, offset in end.items():
+        first = decision_id(number, 0)
+        found.add_range(first + start[number], first + offset)
+    return found
 
 
 Headers = Iterable[tuple[str, bytes | None]]

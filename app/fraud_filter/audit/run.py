@@ -23,9 +23,9 @@ from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.kafka.consumer import (
     find_bounds,
     find_partitions,
-    first_since,
-    first_time_ms,
+    first_times_ms,
     open_consumer,
+    reach_back,
     read_records,
 )
 from fraud_filter.model.saved import read_model, reread_model
@@ -165,16 +165,11 @@ def _find_history(
     if not keys:
         return _History(start)
     longest_ms = reach_ms(rulings.features)
-    untold: dict[int, int] = {}
-    for number, at in first.items():
-        reaches = at
-        if at > low[number] and (time_ms := first_time_ms(settings, number, at, last[number])) is not None:
-            reaches = first_since(settings, [number], max(time_ms - longest_ms, 0)).get(number, at)
-        start[number] = min(max(reaches, begin.get(number, 0), low[number]), at)
-        is_cut = start[number] == low[number] > begin.get(number, 0)
-        oldest = first_time_ms(settings, number, low[number], last[number]) if is_cut else None
-        if oldest is not None:
-            untold[number] = oldest + longest_ms
+    times = first_times_ms(settings, {number: at for number, at in first.items() if at > low[number]}, last)
+    for number, reaches in reach_back(settings, first, times, longest_ms).items():
+        start[number] = min(max(reaches, begin.get(number, 0), low[number]), first[number])
+    cut = {number: at for number, at in start.items() if at == low[number] > begin.get(number, 0)}
+    untold = {number: oldest + longest_ms for number, oldest in first_times_ms(settings, cut, last).items()}
     scattered = {key_at: _scattered(settings, oracle, start, last) for key_at, oracle in keys.items()}
     return _History(start, untold, scattered)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Event
 from typing import Any
@@ -20,6 +20,8 @@ from fraud_filter.text.logs import get_logger
 
 #: Records in one batch of `read_records`, and of `follow_records`.
 BATCH_RECORDS, _NEW_RECORDS = 10_000, 1_000
+#: By so much the clocks of two brokers may differ, in milliseconds.
+CLOCKS_MS = 10_000
 #: How long a look for new records waits, in seconds, and so how soon a stop is noticed.
 _NEW_S = 0.1
 #: How often partitions that were added to followed topics are looked for, in seconds.
@@ -111,8 +113,8 @@ def find_input_bounds(consumer: Consumer, settings: Settings) -> dict[int, tuple
     return find_bounds(consumer, settings, settings.input_topic, partitions)
 
 
-def first_since(settings: Settings, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
-    """The first offset, in each of these partitions of the input, of a record appended then (ms since 1970) or later.
+def first_since(settings: Settings, times: Mapping[int, int]) -> dict[int, int]:
+    """The first offset of the input's records that were appended at a time (ms since 1970) or later, by partition.
 
     Partitions without such a record are left out.
 
@@ -120,7 +122,7 @@ def first_since(settings: Settings, partitions: Iterable[int], time_ms: int) -> 
         FraudFilterError: the broker does not answer within `kafka_timeout_s` seconds.
     """
     topic = settings.input_topic
-    wanted = [TopicPartition(topic, partition, time_ms) for partition in partitions]
+    wanted = [TopicPartition(topic, *place) for place in times.items()]
     if not wanted:
         return {}
     try:
@@ -129,6 +131,20 @@ def first_since(settings: Settings, partitions: Iterable[int], time_ms: int) -> 
     except KafkaException as error:
         raise unread_offsets(settings, topic, error) from None
     return {each.partition: each.offset for each in found if each.error is None and each.offset >= 0}
+
+
+def reach_back(settings: Settings, at: Mapping[int, int], times: Mapping[int, int], reach_ms: int) -> dict[int, int]:
+    """Where the records of the input begin that were appended up to `reach_ms` before others, by partition.
+
+    Args:
+        at: the offset of those others; it is the result where there is no earlier record.
+        times: when those were appended, in ms since 1970; left out where that is not known.
+
+    Raises:
+        FraudFilterError: as `first_since`.
+    """
+    found = first_since(settings, {number: max(0, time_ms - reach_ms) for number, time_ms in times.items()})
+    return {number: min(found.get(number, offset), offset) for number, offset in at.items()}
 
 
 def first_offsets(settings: Settings, bounds: Mapping[int, tuple[int, int]]) -> dict[int, int]:
@@ -203,8 +219,8 @@ def follow_records(
             error = message.error()
             if error is None:
                 batch.append(message)
-            elif not error.retriable() and error.code() != KafkaError._ALL_BROKERS_DOWN:
-                raise FraudFilterError(f"topic {message.topic()!r} can't be read: {error.str()}")
+            else:
+                require_readable(message)
         if batch:
             yield batch
         if time.monotonic() >= refresh_at:
@@ -220,13 +236,18 @@ def follow_records(
                 held |= added
 
 
-def first_time_ms(settings: Settings, partition: int, start: int, end: int) -> int | None:
-    """The append time (ms since 1970) of the input's first record from `start` on; None where none is before `end`.
+def require_readable(message: Any) -> None:
+    """Does nothing at an error of which librdkafka goes on by itself.
+
+    Args:
+        message: one that has an error.
 
     Raises:
-        FraudFilterError: as `first_times_ms`.
+        FraudFilterError: its topic can't be read any longer.
     """
-    return first_times_ms(settings, {partition: start}, {partition: end}).get(partition)
+    error = message.error()
+    if not error.retriable() and error.code() != KafkaError._ALL_BROKERS_DOWN:
+        raise FraudFilterError(f"topic {message.topic()!r} can't be read: {error.str()}")
 
 
 def first_times_ms(settings: Settings, at: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
@@ -239,6 +260,8 @@ def first_times_ms(settings: Settings, at: Mapping[int, int], ends: Mapping[int,
     """
     times: dict[int, int] = {}
     left = {number for number, offset in at.items() if offset < ends[number]}
+    if not left:
+        return times
     until = time.monotonic() + settings.kafka_timeout_s
     with open_consumer(settings, enable_partition_eof=True, fetch_message_max_bytes=_FIRST_BYTES) as consumer:
         consumer.assign([TopicPartition(settings.input_topic, number, at[number]) for number in sorted(left)])

@@ -30,7 +30,7 @@ from fraud_filter.monitor.input_watch import Removals, Seen, Waits, watch_input
 from fraud_filter.monitor.pulse import Pulse, PulseReader
 from fraud_filter.monitor.watchdog import Kind, Verdict, Watchdog
 from fraud_filter.query.preflight import Inputs
-from fraud_filter.records import decision_id
+from fraud_filter.records import decisions_between
 from fraud_filter.spark.internals import TaskReads
 from fraud_filter.text.logs import get_logger
 
@@ -65,10 +65,7 @@ class StartPosition:
     @property
     def for_state(self) -> BitMap64:
         """The payments that are read for the state alone, by `decision_id`."""
-        found = BitMap64()
-        for number, offset in self.undecided.items():
-            found |= BitMap64(range(decision_id(number, self.at.get(number, offset)), decision_id(number, offset)))
-        return found
+        return decisions_between(self.at, self.undecided)
 
 
 @dataclass

@@ -17,7 +17,7 @@ from fraud_filter.checkpoint.repair import go_on_at
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.client import librdkafka_config
-from fraud_filter.kafka.consumer import find_input_bounds, first_since, first_time_ms, open_consumer, read_records
+from fraud_filter.kafka.consumer import find_input_bounds, first_times_ms, open_consumer, reach_back, read_records
 from fraud_filter.metrics.catalogue import SET_ASIDE
 from fraud_filter.metrics.filter_metrics import FilterMetrics
 from fraud_filter.monitor.monitor import StartPosition
@@ -217,15 +217,16 @@ def decide_range(
     from fraud_filter.query import sinks, sources
     from fraud_filter.query.once import Written
 
-    wanted = {span.partition: (span.start, span.end) for span in spans}
-    read = dict(wanted)
-    if looks_back:
-        read = {number: (_history(settings, inputs, number, *at), at[1]) for number, at in wanted.items()}
+    first, last = {span.partition: span.start for span in spans}, {span.partition: span.end for span in spans}
+    begin = first
+    if looks_back and inputs.rules.features:
+        begin = reach_back(settings, first, first_times_ms(settings, first, last), reach_ms(inputs.rules.features))
+    read = {number: (at, last[number]) for number, at in begin.items()}
     records = [sources.read_range(spark, settings, layer) for layer in layers(read, without)]
     decisions = query.decide(
         reduce(lambda one, other: one.union(other), records), inputs.schema, inputs.rules, settings,
         position.topic_id, inputs.model, Written(written, retries=True),
-        since={number: start for number, (start, _) in wanted.items()},
+        since=first,
     )  # fmt: skip
     sinks.write_range(decisions, settings, position.writer)
 
@@ -242,17 +243,6 @@ def layers(read: Mapping[int, tuple[int, int]], without: list[tuple[int, int]]) 
         cut[number] = [pair for pair in pairs if pair[0] < pair[1]]
     most = max(map(len, cut.values()), default=0)
     return [{number: pairs[at] for number, pairs in cut.items() if at < len(pairs)} for at in range(most)]
-
-
-def _history(settings: Settings, inputs: Inputs, partition: int, start: int, end: int) -> int:
-    """The first offset that features of records from `start` on look at."""
-    if not inputs.rules.features:
-        return start
-    first_ms = first_time_ms(settings, partition, start, end)
-    if first_ms is None:
-        return start
-    since_ms = first_ms - reach_ms(inputs.rules.features)
-    return min(first_since(settings, [partition], since_ms).get(partition, start), start)
 
 
 #: For the time of a record that could not be read.

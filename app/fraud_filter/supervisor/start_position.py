@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from fraud_filter.checkpoint.contents import read_contents
 from fraud_filter.checkpoint.entries import read_watermark
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles, open_files
-from fraud_filter.checkpoint.notes import INPUT, Began, Input, Loss, add_losses, next_writer, note_version
+from fraud_filter.checkpoint.notes import INPUT, Began, Input, Loss, add_losses, next_writer, note_state, note_version
 from fraud_filter.checkpoint.plan import UnfitStateError
 from fraud_filter.checkpoint.progress import Offsets
 from fraud_filter.checkpoint.repair import finish, go_on_at, prepare_checkpoint
 from fraud_filter.config import Settings, duration_s
 from fraud_filter.kafka.admin import require_append_time
-from fraud_filter.kafka.consumer import first_offsets, first_since, first_time_ms
+from fraud_filter.kafka.consumer import first_offsets, first_since, first_times_ms
 from fraud_filter.lock.checkpoint_lock import Lock
 from fraud_filter.modes import MODES
 from fraud_filter.monitor.monitor import Monitor, StartPosition
@@ -79,7 +79,7 @@ def find_start_position(
     monitor.count_lost(add_losses(files, losses))
     if found.number is None:
         settings = preflight.begin_at(settings, at, found.topic.partitions)
-    undecided = at | {number: offset for number, offset in found.undecided.items() if offset > at.get(number, 0)}
+    undecided = found.undecided or at  # none are known at a first start
     _note_rules(files, inputs, settings, found, undecided)
     position = StartPosition(found.topic.id, at, files, writer=next_writer(files), undecided=undecided)
     if not inputs.rules.features:
@@ -103,7 +103,9 @@ def _prepare(files: CheckpointFiles, inputs: Inputs, settings: Settings, *, stat
         require_all(found, settings)
     if not why and inputs.rules.features and is_watermark_ahead(files, inputs, settings, found):
         why = "the state's watermark is ahead of payments that are not decided"
-    if why:
+    if why and not found.at:  # nothing was read yet
+        note_state(files, wanted_state(inputs, settings))
+    elif why:
         rebuild_state(files, inputs, settings, found, why)
         found = compare(files, settings)
     return found
@@ -184,11 +186,10 @@ def fit_lag(settings: Settings, at: Mapping[int, int], ends: Mapping[int, int]) 
     """
     now_ms = time.time() * 1000
     unread = {number: offset for number, offset in at.items() if offset < ends.get(number, 0)}
-    recent = first_since(settings, unread, round(now_ms - duration_s(settings.velocity_lag) * 500))
+    recent = first_since(settings, dict.fromkeys(unread, round(now_ms - duration_s(settings.velocity_lag) * 500)))
     older = {number: offset for number, offset in unread.items() if recent.get(number, ends[number]) > offset}
     # How old takes a read.
-    times = (first_time_ms(settings, number, offset, ends[number]) or now_ms for number, offset in older.items())
-    behind_s = (now_ms - min(times, default=now_ms)) / 1000
+    behind_s = (now_ms - min(first_times_ms(settings, older, ends).values(), default=now_ms)) / 1000
     if 2 * behind_s <= duration_s(settings.velocity_lag):
         return settings
     lag = f"{round(2 * behind_s) + 1} seconds"

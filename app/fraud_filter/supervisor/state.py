@@ -19,7 +19,7 @@ from fraud_filter.checkpoint.plan import Remove, Step, Write
 from fraud_filter.checkpoint.progress import Offsets
 from fraud_filter.checkpoint.repair import restart
 from fraud_filter.config import Settings, refused
-from fraud_filter.kafka.consumer import first_since, first_times_ms
+from fraud_filter.kafka.consumer import CLOCKS_MS, first_times_ms, reach_back
 from fraud_filter.query.preflight import Inputs
 from fraud_filter.rules.features import reach_ms
 from fraud_filter.supervisor.failures import GO_ON_WITHOUT
@@ -27,8 +27,6 @@ from fraud_filter.supervisor.losses import Comparison
 from fraud_filter.text.logs import get_logger
 
 _log = get_logger(__name__)
-#: By so much the clocks of two brokers may differ.
-_CLOCKS_MS = 10_000
 
 
 def wanted_state(inputs: Inputs, settings: Settings) -> KeptState | None:
@@ -81,10 +79,8 @@ def require_fit(files: CheckpointFiles, inputs: Inputs, settings: Settings) -> N
 def rebuild_state(files: CheckpointFiles, inputs: Inputs, settings: Settings, found: Comparison, why: str) -> None:
     """Has the query begin again with an empty state, so far before what is committed as features look back.
 
-    Where nothing is committed and nothing says where the query began, it notes what the state is for.
-
     Args:
-        found: the checkpoint beside the topic; no filter decides meanwhile.
+        found: the checkpoint, which says where the query was, beside the topic; no filter decides meanwhile.
         why: for the log.
 
     Raises:
@@ -92,9 +88,6 @@ def rebuild_state(files: CheckpointFiles, inputs: Inputs, settings: Settings, fo
         FraudFilterError: the file system or a broker refuses.
     """
     wanted = wanted_state(inputs, settings)
-    if not found.at:
-        note_state(files, wanted)
-        return
     at = look_back(inputs, settings, found)
     kept = found.kept
     steps: list[Step] = [Write(STATE.path, STATE.content(wanted)) if wanted else Remove(STATE.path)]
@@ -118,16 +111,14 @@ def look_back(inputs: Inputs, settings: Settings, found: Comparison) -> Offsets:
     undecided = found.undecided
     if not inputs.rules.features or found.recreated:
         return undecided
+    times, reach = first_times(settings, found), reach_ms(inputs.rules.features)
     at: Offsets = {}
-    began = found.kept.begin if found.kept else {}
-    for number, first_ms in first_times(settings, found).items():
-        since_ms = max(0, first_ms - reach_ms(inputs.rules.features))
-        end, low = undecided[number], found.bounds[number][0]
-        first = min(first_since(settings, [number], since_ms).get(number, end), end)
-        at[number] = min(max(first, began.get(number, 0)), end)
+    for number, first in reach_back(settings, undecided, times, reach).items():
+        began, low = found.kept.begin.get(number, 0) if found.kept else 0, found.bounds[number][0]
+        at[number] = min(max(first, began), undecided[number])
         # What was removed was appended before the first record that is left, perhaps within the windows.
-        if settings.fail_on_data_loss and low > began.get(number, 0) and at[number] <= low:
-            raise _gone(settings, number, low, since_ms)
+        if settings.fail_on_data_loss and low > began and at[number] <= low:
+            raise _gone(settings, number, low, times[number] - reach)
     return at
 
 
@@ -137,7 +128,7 @@ def first_times(settings: Settings, found: Comparison) -> dict[int, int]:
     Raises:
         FraudFilterError: the broker does not answer.
     """
-    now_ms = round(time.time() * 1000) - _CLOCKS_MS
+    now_ms = round(time.time() * 1000) - CLOCKS_MS
     unread = {number: at for number, at in found.undecided.items() if at < found.ends.get(number, 0)}
     return dict.fromkeys(found.undecided, now_ms) | first_times_ms(settings, unread, found.ends)
 

@@ -24,9 +24,17 @@ from fraud_filter.config import Settings
 from fraud_filter.config.outputs import output_topics
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.kafka.admin import require_append_time
-from fraud_filter.kafka.consumer import find_bounds, find_input_bounds, find_partitions, first_times_ms, open_consumer
+from fraud_filter.kafka.consumer import (
+    CLOCKS_MS,
+    find_bounds,
+    find_input_bounds,
+    find_partitions,
+    first_times_ms,
+    open_consumer,
+    require_readable,
+)
 from fraud_filter.kafka.refusals import NoBrokerError, no_broker, unread_offsets
-from fraud_filter.records import decision_id
+from fraud_filter.records import decision_id, decisions_between
 from fraud_filter.supervisor.signals import Stop
 from fraud_filter.text.logs import get_logger
 
@@ -34,8 +42,6 @@ _log = get_logger(__name__)
 QUIET_S = 0.2
 #: Outputs that do not fall quiet, as another writer of ours goes on, hold a start up for so many seconds at most.
 _NOISY_S = 10.0
-#: By so much the clocks of two brokers may differ.
-_CLOCKS_MS = 10_000
 _POLL_S, _LOOK_S = 0.05, 0.01
 #: Larger batches wait for their last record.
 _BATCH_RECORDS = 500
@@ -131,7 +137,7 @@ def _find_start(settings: Settings, outputs: list[str], at: Mapping[int, int]) -
         times = first_times_ms(settings, unread, ends)
         if not times:
             return start
-        since_ms = max(0, min(times.values()) - _CLOCKS_MS)
+        since_ms = max(0, min(times.values()) - CLOCKS_MS)
         wanted = [TopicPartition(topic, number, since_ms) for topic, number in start]
         try:
             found = consumer.offsets_for_times(wanted, timeout=settings.kafka_timeout_s)
@@ -170,11 +176,8 @@ class _Reader:
         """Drops what is about payments before these offsets, by partition."""
         with self._lock:
             self._since = dict(before)
-            kept = BitMap64()
-            for number, newest in self._newest.items():
-                first, last = decision_id(number, before.get(number, 0)), decision_id(number, newest)
-                kept |= BitMap64(range(first, last + 1))
-            self._ids &= kept
+            start = {number: before.get(number, 0) for number in self._newest}
+            self._ids &= decisions_between(start, {number: newest + 1 for number, newest in self._newest.items()})
 
     def settle(self, stop: Stop) -> BitMap64:
         """The payments decided, once all that is there was read and no further decision came for a while."""
@@ -243,8 +246,8 @@ class _Reader:
                         f"topic {place[0]!r} can't be read: {error.str()}; a start looks there for what is decided: "
                         "let the filter's user READ it, as kafka/access.yml says"
                     )
-                elif not error.retriable() and error.code() != KafkaError._ALL_BROKERS_DOWN:
-                    raise FraudFilterError(f"topic {place[0]!r} can't be read: {error.str()}")
+                else:
+                    require_readable(message)
             if ids:
                 self._ids.update(ids)
                 self._heard = time.monotonic()
