@@ -62,7 +62,8 @@ def _milliseconds(spark: Any, values: Sequence[bytes]) -> list[float]:
 
     # In one task for each time; what begins a task counts for its first record.
     rows = [(b"k", value, "payments", 0, at, None) for at, value in enumerate([b'{"id":"p"}', *values])]
-    once = spark.createDataFrame(spark.sparkContext.parallelize(rows, 1), COLUMNS)
+    # Held by Java: otherwise a record also waits for the Python process that makes the rows, always at the same places.
+    once = spark.createDataFrame(spark.sparkContext.parallelize(rows, 1), COLUMNS).localCheckpoint()
     records = reduce(lambda some, more: some.unionAll(more), [once] * _REPEATS).coalesce(1)
     rules = RuleSet(Path("rules.yml"), (Rule("any", 1, when="id = 'x'"),))
     clock = F.expr("bigint(reflect('java.lang.System', 'nanoTime'))")
