@@ -41,7 +41,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     directory = tmp_path_factory.mktemp("bench")
     place, log, output = directory / "checkpoints", directory / "log", directory / "out"
     place.mkdir()
-    names = ["real-time", f"real-time:{SIZES};checkpoint={place}", "streams", "streams-eos"]
+    names = ["real-time", f"real-time:{SIZES};checkpoint={place}", "streams"]
     argv = [sys.executable, "-m", "fraud_filter", "lab", "bench", "--contenders", ",".join(names), *SHORT, *QUICK]
     env = {**os.environ, "TMPDIR": str(directory)}
     checkpoints: set[Path] = set()
@@ -81,7 +81,7 @@ def test_every_contender_is_measured_and_audited(ran: Ran, report: dict[str, Any
     median = {result["mode"]: result["p50_ms"] for result in report["results"]}
     ratio = report["ratios"]["real-time/streams"]["p50"]
     assert ratio == pytest.approx(median["real-time"] / median["streams"], rel=0.01)
-    assert report["ratios"].keys() == {f"{ran.names[1]}/real-time", "real-time/streams", "real-time/streams-eos"}
+    assert report["ratios"].keys() == {f"{ran.names[1]}/real-time", "real-time/streams"}
     assert {"kafka_streams", "kafka", "spark"} <= report["versions"].keys()
     assert "real-time/streams at 200/s: p50" in ran.said
     assert "Traceback" not in ran.said
@@ -100,8 +100,6 @@ def test_the_raw_figures_agree_with_each_other(report: dict[str, Any]) -> None:
         assert sum(rate["append_ms"].values()) == rate["decisions"]
         due = HdrHistogram.decode(rate["due_us_hdr"])
         assert due.get_total_count() == rate["decisions"]
-        # Transactions are seen when they are committed, each 100 ms.
-        assert rate["append"]["p90_ms"] > 50 or start["contender"] != "streams-eos"
         # The due time comes before the append, whatever the rounding of the stamps.
         assert due.get_value_at_percentile(50) / 1000 > rate["append"]["p50_ms"] - 1
         assert 0 <= rate["stolen_share"] < 1
@@ -130,7 +128,11 @@ def test_a_kill_loses_nothing_and_what_it_repeats_is_counted(name: str, tmp_path
     argv = [sys.executable, "-m", "fraud_filter", "lab", "bench", "--kill", "--contenders", name, *SHORT, *QUICK]
     ran = subprocess.run([*argv, "--output", str(tmp_path)], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    (result,) = json.loads((tmp_path / "bench-report.json").read_text())["results"]
+    report = json.loads((tmp_path / "bench-report.json").read_text())
+    (result,) = report["results"]
+    if name == "streams-eos":  # transactions are seen when they are committed, each 100 ms
+        (rate,) = report["rounds"][0]["rates"]
+        assert rate["append"]["p90_ms"] > 50
     assert (result["lost"], result["unexpected"]) == (0, 0)
     assert (result["duplicated"] > 0) == (name in ("streams", "flink"))
     assert result["gap_s"] > 0.5
