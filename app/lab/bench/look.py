@@ -26,14 +26,12 @@ class Look(NamedTuple):
 #: print in grey or a colour-blind eye can tell the modes apart. Markers by matplotlib's names.
 LOOKS: Mapping[str, Look] = {
     **{mode.name: Look(mode.colour, mode.marker) for mode in MODES.values()},
-    "continuous-single": Look("#3a93c8", "<"),
     "streams": Look("#5f6b76", "v"),
     "streams-eos": Look("#9aa3ab", "h"),
     "flink": Look("#7b5ea7", "P"),
     "flink-eos": Look("#b49bd6", "8"),
     "velocity": Look("#8a6d1b", "d"),
     "flink-velocity": Look("#b0529c", "X"),
-    "model": Look("#4a6fb5", "p"),
 }
 
 #: What is compared besides, such as a mode with another setting: another eight colours and markers, in order.

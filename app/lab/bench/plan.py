@@ -1,11 +1,9 @@
-"""What each start of a contender is put under, and in which order the starts come."""
+"""What each start of a contender is put under."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass
 
 from fraud_filter.errors import UsageError
 from lab.bench.names import split
@@ -18,8 +16,6 @@ DRIFT = 0.997
 MAX_PARTITIONS = 64
 #: Measured at each rate but the lowest, at the most.
 OTHERS_S = 10.0
-
-_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -57,22 +53,9 @@ class Load:
                 )
             left -= share
 
-    def within(self, most: float) -> Load:
-        """The same without the rates above `most` payments per second, and with a warm-up that is not, either."""
-        rates = tuple(rate for rate in self.rates if rate <= most)
-        return replace(self, rates=rates, warmup_rate=min(self.warmup_rate, most))
-
     def seconds_at(self, rate: float) -> float:
         """The seconds that are measured at a rate."""
         return self.seconds if rate == min(self.rates) else min(self.seconds, OTHERS_S)
-
-
-def in_rounds(items: Sequence[_Item], rounds: int) -> Iterator[tuple[int, _Item]]:
-    """Each item once a round, with the number of the round (from 1); each round begins with another one."""
-    for number in range(1, rounds + 1):
-        first = (number - 1) % len(items)
-        for item in (*items[first:], *items[:first]):
-            yield number, item
 
 
 def parse_rates(text: str) -> tuple[float, ...]:

@@ -1,7 +1,4 @@
-"""The plots of a bench, drawn by matplotlib from the results.
-
-Latency is logarithmic. In the plot by percentile every further nine of the share takes the same width.
-"""
+"""Latency by percentile as a plot, from the due time on; every further nine of the share takes the same width."""
 
 from __future__ import annotations
 
@@ -13,12 +10,11 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator
 
 from lab.bench.look import FAINT, Look, draw_objective, latency_axis, pushed_apart
-from lab.bench.percentiles import PERCENTILES, grouped_percentile
 from lab.bench.result import StartResult
-from lab.bench.summary import median_of_known
+from lab.bench.statistics import ENOUGH_FOR_P999, PERCENTILES, Counts, percentiles
 from lab.bench.table import rounded
 
 Results = Sequence[Mapping[str, Any]]
@@ -29,36 +25,25 @@ Points = tuple[Sequence[float], Sequence[float]]
 _POINTS = 200
 #: Characters of a name.
 _LONGEST = 24
-_PERCENTILES = (0, 50, 90, 99, 99.9, 99.99)
+#: Where a curve begins: what a hundredth of the decisions did not exceed.
+_FIRST = 0.01
+_SHARES = (0, 0.5, 0.9, 0.99, 0.999)
+#: A logarithmic axis has no zero.
+_LEAST_MS = 0.05
 
 
-def percentiles(starts: Sequence[StartResult], results: Results, rate: float, looks: Looks) -> Figure | None:
-    """Latency by percentile at one rate, at each percentile the rounds' median; None when nothing was measured."""
+def plot_percentiles(starts: Sequence[StartResult], results: Results, rate: float, looks: Looks) -> Figure | None:
+    """The curve of each contender at one rate, the mean of its rounds; None when nothing was measured.
+
+    It ends at the 99th percentile, and at the 99.9th where there are enough decisions for that.
+    """
     curves = []
     for result in results:
         rounds = _rounds(starts, result["mode"], rate)
         if result["rate"] == rate and rounds:
-            text = f"p50 {rounded(result['p50_ms'])} · p99 {rounded(result['p99_ms'])} ms"
+            text = f"p50 {rounded(result['due_p50_ms'])} · p99 {rounded(result['due_p99_ms'])} ms"
             curves.append(_curve(result["mode"], rounds, text))
     return _percentile_figure(curves, looks)
-
-
-def throughput(results: Results, looks: Looks) -> Figure | None:
-    """Latency against the rate: the median as a line, the 99th percentile dashed; what fell behind is hollow."""
-    figure = Figure(figsize=(9.2, 4.6), layout="constrained")
-    axes = figure.add_subplot()
-    latencies = []
-    for name, mine in _by_contender(results).items():
-        for quantile, line in (("p50_ms", "-"), ("p99_ms", ":")):
-            points = [(one["rate"], drawn(one[quantile]), one["keeps_up"]) for one in mine if one[quantile] is not None]
-            latencies += [latency for _, latency, _ in points]
-            _line(axes, name, points, line, looks[name])
-    if not latencies:
-        return None
-    latency_axis(axes, latencies)
-    _rate_axis(axes, sorted({one["rate"] for one in results}))
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, title="line p50, dots p99")
-    return figure
 
 
 def _short(name: str) -> str:
@@ -66,49 +51,30 @@ def _short(name: str) -> str:
     return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
 
 
-def _rounds(starts: Sequence[StartResult], name: str, rate: float) -> list[Mapping[int, int]]:
-    """Latencies by whole milliseconds of each round in which there were any."""
-    mine = [one for start in starts if start.contender == name for one in start.rates if one.rate == rate]
-    return [one.append_ms for one in mine if one.append_ms]
+def _rounds(starts: Sequence[StartResult], name: str, rate: float) -> list[Counts]:
+    """The latencies of each round that counts and has any."""
+    mine = [start for start in starts if start.contender == name and not start.is_set_aside]
+    return [one.due_20us for start in mine for one in start.rates if one.rate == rate and one.due_20us]
 
 
-def _curve(name: str, rounds: Sequence[Mapping[int, int]], text: str) -> _Curve:
-    fewest = min(sum(counts.values()) for counts in rounds)
-    end = position(1 - 0.5 / fewest)
-    places = np.linspace(0, end, _POINTS).tolist()
-    shares = [share / 100 for share in PERCENTILES.values() if position(share / 100) <= end]
+def _curve(name: str, rounds: Sequence[Counts], text: str) -> _Curve:
+    decisions = sum(sum(counts.values()) for counts in rounds)
+    end = 0.999 if decisions >= ENOUGH_FOR_P999 else 0.99
+    places = np.linspace(position(_FIRST), position(end), _POINTS).tolist()
+    shares = [share for share in (*PERCENTILES.values(), end) if share <= end]
     return _Curve(
         name,
-        (places, [_at(rounds, 1 - 10**-place) for place in places]),
-        ([position(share) for share in shares], [_at(rounds, share) for share in shares]),
+        (places, _mean(rounds, [1 - 10**-place for place in places])),
+        ([position(share) for share in shares], _mean(rounds, shares)),
         text,
     )
 
 
-def _at(rounds: Sequence[Mapping[int, int]], share: float) -> float:
-    return drawn(median_of_known(grouped_percentile(counts, share * 100) for counts in rounds) or 0)
-
-
-def _by_contender(results: Results) -> dict[str, list[Mapping[str, Any]]]:
-    names = dict.fromkeys(one["mode"] for one in results)
-    return {name: [one for one in results if one["mode"] == name] for name in names}
-
-
-def _line(axes: Axes, name: str, points: Sequence[tuple[float, float, bool]], line: str, look: Look) -> None:
-    colour = look.colour
-    label = _short(name) if line == "-" else None
-    axes.plot([x for x, _, _ in points], [y for _, y, _ in points], line, color=colour, linewidth=2, label=label)
-    for x, y, keeps_up in points:
-        axes.plot(x, y, look.marker, color=colour, markersize=6, markerfacecolor=colour if keeps_up else "white")
-
-
-def _rate_axis(axes: Axes, rates: Sequence[float]) -> None:
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator(rates))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:,g}/s"))
-    axes.set_xlim(rates[0] / 1.3, rates[-1] * 1.3)
-    axes.set_xlabel("payments per second")
+def _mean(rounds: Sequence[Counts], shares: Sequence[float]) -> list[float]:
+    """The geometric mean of the rounds' percentiles, as in the results."""
+    several = np.maximum([percentiles(counts, shares) for counts in rounds], _LEAST_MS)
+    latencies: list[float] = np.exp(np.log(several).mean(axis=0)).tolist()
+    return latencies
 
 
 @dataclass(frozen=True)
@@ -127,11 +93,6 @@ class _Curve:
 def position(share: float) -> float:
     """Where a percentile (as a share, 0 to below 1) stands on the axis: 0.9 at 1, 0.99 at 2, 0.999 at 3."""
     return -math.log10(1 - share)
-
-
-def drawn(latency_ms: float) -> float:
-    """A logarithmic axis has no zero; what took less than half a millisecond is drawn at a half."""
-    return max(latency_ms, 0.5)
 
 
 def _percentile_figure(curves: Sequence[_Curve], looks: Looks) -> Figure | None:
@@ -159,10 +120,10 @@ def _percentile_figure(curves: Sequence[_Curve], looks: Looks) -> Figure | None:
 
 
 def _percentile_axis(axes: Axes, right: float) -> None:
-    named = [percentile for percentile in _PERCENTILES if position(percentile / 100) <= right]
+    named = [share for share in _SHARES if position(share) <= right + 1e-9]
     axes.set_xlim(0, right)
-    axes.xaxis.set_major_locator(FixedLocator([position(percentile / 100) for percentile in named]))
-    axes.set_xticklabels([f"{percentile:g} %" for percentile in named])
+    axes.xaxis.set_major_locator(FixedLocator([position(share) for share in named]))
+    axes.set_xticklabels([f"{share * 100:g} %" for share in named])
     axes.set_xlabel("share of the decisions that took at most this long")
     axes.grid(axis="x", color=FAINT, linewidth=0.8)
 

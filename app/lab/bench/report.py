@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -21,8 +20,8 @@ from lab.bench import plots
 from lab.bench.look import RC, looks, svg
 from lab.bench.plan import Load
 from lab.bench.result import MOST_STOLEN, StartResult
-from lab.bench.summary import P99_LIMIT_MS, find_limits, names_of, ratios, summarise_rounds, summarise_starts
-from lab.bench.table import FAMILY_WORDS, rounded
+from lab.bench.summary import compare, names_of, summarise_rounds, summarise_starts
+from lab.bench.table import FAMILY_WORDS, rounded, verdict_lines, with_interval
 from lab.harness.numbers import format_number, label_fact
 from lab.harness.outcome import to_plain
 
@@ -59,8 +58,7 @@ def report_data(report: Report) -> dict[str, Any]:
         "started_at": report.started_at.isoformat(timespec="seconds"),
         "took_s": round(report.took_s, 1),
         "results": results,
-        "ratios": ratios(report.starts, min(report.load.rates)),
-        "limits": find_limits(results, P99_LIMIT_MS),
+        "compared": compare(report.starts),
         "starts": summarise_starts(report.starts),
         "versions": dict(report.versions),
         "machine": dict(report.machine),
@@ -75,11 +73,12 @@ def _start_data(start: StartResult) -> dict[str, Any]:
 
 
 def draw(report: Report, results: Sequence[Mapping[str, Any]]) -> dict[str, Figure]:
-    """The plots by their names, those of which nothing was measured left out. Call it within matplotlib's `RC`."""
-    rates, look = report.load.rates, looks(names_of(report.starts))
-    drawn = {f"percentiles-{rate:g}": plots.percentiles(report.starts, results, rate, look) for rate in rates}
-    if len(rates) > 1:
-        drawn["throughput"] = plots.throughput(results, look)
+    """A plot by percentile for each rate at which anything was measured. Call it within matplotlib's `RC`."""
+    look = looks(names_of(report.starts))
+    drawn = {
+        f"percentiles-{rate:g}": plots.plot_percentiles(report.starts, results, rate, look)
+        for rate in report.load.rates
+    }
     return {name: figure for name, figure in drawn.items() if figure is not None}
 
 
@@ -92,7 +91,12 @@ def render_html(report: Report) -> str:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("lab.bench", ""), autoescape=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters |= {"number": format_number, "label": label_fact, "rounded": rounded, "percent": _percent}
+    environment.filters |= {
+        "number": format_number,
+        "label": label_fact,
+        "rounded": rounded,
+        "with_interval": with_interval,
+    }
     return environment.get_template("report.html.j2").render(
         load=report.load,
         data=data,
@@ -100,21 +104,16 @@ def render_html(report: Report) -> str:
         first={result["mode"]: result for result in data["results"] if result["rate"] == lowest},
         behind=[result for result in data["results"] if not result["keeps_up"]],
         failed=[start for start in report.starts if start.error],
-        p99_limit_ms=P99_LIMIT_MS,
         objective_ms=OBJECTIVE_MS,
         most_stolen=MOST_STOLEN,
         families=FAMILY_WORDS,
+        verdicts=verdict_lines(data["compared"]),
         words=report.words,
         looks=looks(names_of(report.starts)),
         plots=drawn,
         problems=report.problems,
         started_at=report.started_at,
     )
-
-
-def _percent(share: float) -> str:
-    """Percent, cut to one decimal: 99.97 must not read as 100."""
-    return f"{math.floor(share * 1000) / 10:g} %"
 
 
 def write_report(report: Report, folder: Path, stem: str) -> list[Path]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from lab.bench.plan import DRIFT
+from lab.bench.statistics import Counts
 from lab.harness.outcome import NOT_AUDITED, Audited
 
 #: A contender whose last decision comes more than this many seconds after the last payment has fallen behind.
@@ -13,8 +14,8 @@ from lab.harness.outcome import NOT_AUDITED, Audited
 BEHIND_S = 2.0
 #: A contender that gets less than this share of what the generator is to send has not shown that it keeps up with it.
 KEPT_SHARE = 0.99
-#: A start of which others took more of the processor time that was wanted while measuring was disturbed; on a quiet
-#: machine it is less than a hundredth.
+#: A start is disturbed if others took more of the processor time that was wanted while measuring; on a quiet machine
+#: it is less than a hundredth.
 MOST_STOLEN = 0.05
 
 
@@ -23,26 +24,24 @@ class RateResult:
     """One contender at one rate in one round. None means not measured, never zero.
 
     `rate` and `kept_rate` are payments per second, planned and on the input topic. `payments` and `decisions` (flagged
-    or rejected) are those of the measured seconds, by due time. `append_ms` counts latencies from append to append by
-    whole milliseconds; `append` has their percentiles. `due` has the percentiles from the due time to the decision's
-    append, and `due_us_hdr` their histogram in microseconds in HdrHistogram's own encoding. `cpu_s` are processor
-    seconds in the measured seconds, by program; `stolen_share` is what a hypervisor gave to others of the processor
-    time that was wanted then, a part of 1. `backlog` are the payments behind the newest decided one when the measured
-    seconds began. `lag` is the number of decisions that were still to come when the last payment was appended,
-    `behind_s` how long the last of them took. `gap_s` is the longest time without a decision. It and `audit` are of all
-    payments at this rate, settling included, as are `flagged`, `rejected`, `features` (how many decisions' were
-    compared, how many differed; None where the rules have none) and `detection` (precision and recall by family of
-    rules; None where nothing was labelled).
+    or rejected) are those of the measured seconds, by due time. `due` has mean, percentiles and maximum of the latency
+    from the due time to the decision's append, `due_20us` what they are from: `statistics.Counts`. `append_mean_ms` is
+    the mean from the payment's append. `cpu_s` are processor seconds in the measured seconds, by program;
+    `stolen_share` is what a hypervisor gave to others of the processor time that was wanted then, a part of 1.
+    `backlog` are the payments behind the newest decided one when the measured seconds began. `lag` is the number of
+    decisions that were still to come when the last payment was appended, `behind_s` how long the last of them took.
+    `gap_s` is the longest time without a decision. It and `audit` are of all payments at this rate, settling included,
+    as are `flagged`, `rejected`, `features` (how many decisions' were compared, how many differed; None where the rules
+    have none) and `detection` (precision and recall by family of rules; None where nothing was labelled).
     """
 
     rate: float
     kept_rate: float | None = None
     payments: int = 0
     decisions: int = 0
-    append: Mapping[str, float | None] = field(default_factory=dict)
     due: Mapping[str, float | None] = field(default_factory=dict)
-    append_ms: Mapping[int, int] = field(default_factory=dict)
-    due_us_hdr: str = ""
+    due_20us: Counts = field(default_factory=dict)
+    append_mean_ms: float | None = None
     cpu_s: Mapping[str, float | None] = field(default_factory=dict)
     rss_mib: float | None = None
     stolen_share: float | None = None
@@ -83,7 +82,8 @@ class StartResult:
     """One start of a contender: all rates of one round. `first_decision_s` is from its start to its first decision.
 
     `error` says why it has no (more) rates, and `failed_at` is the rate at which that happened, None where it was at
-    none. `may_repeat`: it was killed, and does not promise to decide once.
+    none. `may_repeat`: it was killed, and does not promise to decide once. `is_set_aside`: a start of its round was
+    disturbed and the round was run again, so that no result is made of it.
     """
 
     contender: str
@@ -93,6 +93,12 @@ class StartResult:
     error: str | None = None
     failed_at: float | None = None
     may_repeat: bool = False
+    is_set_aside: bool = False
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether others took so much of the processor that its figures say little."""
+        return (self.stolen_share or 0) > MOST_STOLEN
 
     @property
     def stolen_share(self) -> float | None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from lab.bench.contenders import CONTENDERS, STREAMS, Contender
 from lab.bench.launch import Watch, unwatched
 from lab.bench.names import KNOBS
-from lab.bench.plan import DRIFT, Load, in_rounds
+from lab.bench.plan import DRIFT, Load
 from lab.bench.report import Report
 from lab.bench.result import StartResult
 from lab.bench.start import Start
@@ -23,16 +24,18 @@ from lab.harness.java import Say
 from lab.harness.machine import describe_machine
 from lab.harness.processes import stop_signals
 
+_Item = TypeVar("_Item")
+
 
 def run_bench(contenders: Sequence[Contender], load: Load, settings: Settings, say: Say, *, rounds: int) -> Report:
     """Runs the bench; everything that it started is stopped when it returns, and also when it is interrupted.
 
     Args:
-        rounds: each starts every contender once.
+        rounds: each starts every contender once; as many more are run at most because a start was disturbed.
 
     Raises:
         UsageError: there are more rules than a contender asks for.
-        FraudFilterError: the stack could not be started, or a contender's model not be trained.
+        FraudFilterError: the stack could not be started.
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
     """
     slots = task_slots(max(one.partitions or load.partitions for one in contenders))
@@ -40,10 +43,8 @@ def run_bench(contenders: Sequence[Contender], load: Load, settings: Settings, s
         stop_signals(),
         embedded_stack("bench", settings, say, slots=slots) as stack,
     ):
-        for contender in contenders:
-            contender.shared(stack)  # what has to be made for them is there before the first round
         _warm_up_broker(stack, load)
-        return run_rounds(stack, contenders, load, rounds=rounds)
+        return run_rounds(stack, contenders, load, rounds=rounds, most_repeats=rounds)
 
 
 def run_rounds(
@@ -52,6 +53,7 @@ def run_rounds(
     load: Load,
     *,
     rounds: int = 1,
+    most_repeats: int = 0,
     watch: Watch = unwatched,
     ended: Callable[[StartResult], None] = lambda _: None,
 ) -> Report:
@@ -60,15 +62,20 @@ def run_rounds(
     A start that fails is recorded with its reason; the next one runs all the same.
 
     Args:
+        most_repeats: rounds that are run again at most, because a start was disturbed.
         watch: sees each start from beside.
         ended: is told of each start that has ended.
     """
-    began, starts = time.monotonic(), list[StartResult]()
-    for number, contender in in_rounds(contenders, rounds):
-        starts.append(Start(stack, contender, load, number, watch).run())
-        for line in describe_start(starts[-1]):
+    began = time.monotonic()
+
+    def start(contender: Contender, number: int) -> StartResult:
+        result = Start(stack, contender, load, number, watch).run()
+        for line in describe_start(result):
             stack.say(line)
-        ended(starts[-1])
+        ended(result)
+        return result
+
+    starts = run_in_rounds(start, contenders, rounds, seed=load.seed, most_repeats=most_repeats)
     report = Report(
         starts=starts,
         load=load,
@@ -81,6 +88,30 @@ def run_rounds(
     if not report.ok:
         stack.workspace.keep_logs()
     return report
+
+
+def run_in_rounds(
+    start: Callable[[_Item, int], StartResult], items: Sequence[_Item], rounds: int, *, seed: int, most_repeats: int
+) -> list[StartResult]:
+    """Starts each item once a round, in another random order each time.
+
+    A round in which a start was disturbed is set aside and run again, all of it, since contenders are compared within
+    a round; so often altogether, after which disturbed rounds count, too.
+
+    Args:
+        start: gets an item and the number of the round, from 1; each time that a round is run, the next one.
+    """
+    results: list[StartResult] = []
+    number = aside = 0
+    while number - aside < rounds:
+        number += 1
+        order = random.Random(f"{seed} {number}").sample(items, len(items))
+        ran = [start(item, number) for item in order]
+        if aside < most_repeats and any(one.is_disturbed for one in ran):
+            aside += 1
+            ran = [replace(one, is_set_aside=True) for one in ran]
+        results += ran
+    return results
 
 
 def _describe(load: Load, settings: Settings) -> Mapping[str, Any]:

@@ -66,7 +66,7 @@ class Start:
     ) -> None:
         self._contender = contender
         self._partitions = contender.partitions or load.partitions
-        self._payments = load.within(contender.most_per_partition * self._partitions)
+        self._payments = load
         self._round = number
         self._label = f"{contender.label}-{number}"
         # Topics of its own: the audit and the read-back then read nothing of the others.

@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from lab.bench.result import MOST_STOLEN, RateResult, StartResult
+from lab.bench.result import RateResult, StartResult
 from lab.harness.numbers import NOT_MEASURED, format_number
 from lab.harness.outcome import must_be_zero
 from lab.harness.tables import markdown
@@ -17,14 +17,15 @@ from lab.harness.tables import markdown
 #: Columns of a result: heading, and what of it is shown.
 _COLUMNS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Text | str]]] = {
     "rate": ("rate\n/s", lambda one: format_number(one["rate"])),
-    "p50": ("p50\nms", lambda one: rounded(one["p50_ms"])),
-    "p90": ("p90\nms", lambda one: rounded(one["p90_ms"])),
-    "p99": ("p99\nms", lambda one: rounded(one["p99_ms"])),
-    "p999": ("p99.9\nms", lambda one: rounded(one["p999_ms"])),
-    "max": ("max\nms", lambda one: rounded(one["max_ms"])),
-    "due": ("due p99\nms", lambda one: rounded(one["due_p99_ms"])),
-    "spread": ("spread\np50 %", lambda one: rounded(None if one["spread_p50"] is None else one["spread_p50"] * 100)),
+    "mean": ("mean\nms", lambda one: rounded(one["due_mean_ms"])),
+    "p50": ("p50\nms", lambda one: with_interval(one, "due_p50_ms")),
+    "p90": ("p90\nms", lambda one: rounded(one["due_p90_ms"])),
+    "p99": ("p99\nms", lambda one: with_interval(one, "due_p99_ms")),
+    "p999": ("p99.9\nms", lambda one: rounded(one["due_p999_ms"])),
+    "max": ("max\nms", lambda one: rounded(one["due_max_ms"])),
+    "append": ("mean from\nappend, ms", lambda one: rounded(one["append_mean_ms"])),
     "cpu": ("CPU s\n/1000", lambda one: rounded(one["cpu_s_per_1000"])),
+    "broker": ("broker\nCPU s", lambda one: rounded(one["broker_cpu_s_per_1000"])),
     "memory": ("memory\nMiB", lambda one: rounded(one["rss_mib"])),
     "gap": ("without a\ndecision, s", lambda one: rounded(one["gap_s"])),
     "flagged": ("\nflagged", lambda one: format_number(one["flagged"])),
@@ -34,7 +35,7 @@ _COLUMNS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Text | str]]] = 
     "rejected": ("\nrejected", lambda one: format_number(one["rejected"])),
 }
 BENCH = (
-    *("rate", "p50", "p90", "p99", "p999", "max", "due", "spread", "cpu", "memory"),
+    *("rate", "p50", "p90", "p99", "p999", "max", "mean", "append", "cpu", "broker", "memory"),
     *("lost", "duplicated", "unexpected"),
 )
 #: Of contenders that were killed.
@@ -46,10 +47,7 @@ DEMO = ("p50", "p90", "p99", "max", "flagged", "lost", "duplicated", "unexpected
 
 
 def result_table(results: Sequence[Mapping[str, Any]], columns: Sequence[str] = BENCH) -> Table:
-    """The `results` of a report; latencies in milliseconds, red is what must be zero and is not.
-
-    They are from append to append, but for `due p99`: from when a payment was meant to be sent.
-    """
+    """The `results` of a report, red what must be zero and is not; latencies are from the due time on."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("\ncontender", overflow="fold")
     for name in columns:
@@ -64,12 +62,12 @@ def describe_start(start: StartResult) -> list[str]:
     """A line for each rate that was measured, and one for what ended the start before its time."""
     head = f"round {start.round}, {start.contender}"
     lines = [
-        f"{head}, {rate.rate:g}/s: p50 {rounded(rate.append.get('p50_ms'))} ms, "
-        f"p99 {rounded(rate.append.get('p99_ms'))} ms, {rate.audit}{_shortfall(rate)}"
+        f"{head}, {rate.rate:g}/s: p50 {rounded(rate.due.get('p50_ms'))} ms, "
+        f"p99 {rounded(rate.due.get('p99_ms'))} ms, {rate.audit}{_shortfall(rate)}"
         for rate in start.rates
     ]
-    if (start.stolen_share or 0) > MOST_STOLEN:
-        lines.append(f"{head}: others took {start.stolen_share:.0%} of the processor time, so do not trust it")
+    if start.is_disturbed:
+        lines.append(f"{head}: others took {start.stolen_share:.0%} of the processor time, so this round says little")
     return [*lines, f"{head}: {start.error}"] if start.error else lines
 
 
@@ -96,13 +94,13 @@ def detection_table(results: Sequence[Mapping[str, Any]]) -> Table | None:
     return table if table.row_count else None
 
 
-def markdown_results(results: Sequence[Mapping[str, Any]]) -> str:
-    """The same for the documentation, a line for each contender: latency and cost at all rates, and what was lost."""
+def markdown_results(results: Sequence[Mapping[str, Any]], compared: Sequence[Mapping[str, Any]]) -> str:
+    """For the documentation: a line for each contender with latency, cost and what was lost, and the verdicts."""
     rates = sorted({result["rate"] for result in results})
     ends = list(dict.fromkeys((rates[0], rates[-1])))
     columns = [
         "contender",
-        *(f"{name}, ms at {rate:,.0f}/s" for rate in rates for name in ("p50", "p99", "due p99")),
+        *(f"due {name}, ms at {rate:,.0f}/s" for rate in rates for name in ("p50", "p99")),
         *(f"CPU s/1,000 at {rate:,.0f}/s" for rate in ends),
         "lost",
     ]
@@ -112,11 +110,11 @@ def markdown_results(results: Sequence[Mapping[str, Any]]) -> str:
         at = {rate: mine.get(rate, {}) for rate in rates}
         rows.append([
             f"`{name}`",
-            *(rounded(one.get(figure)) for one in at.values() for figure in ("p50_ms", "p99_ms", "due_p99_ms")),
+            *(with_interval(one, figure) for one in at.values() for figure in ("due_p50_ms", "due_p99_ms")),
             *(rounded(at[rate].get("cpu_s_per_1000")) for rate in ends),
             format_number(sum(one["lost"] or 0 for one in mine.values())),
         ])  # fmt: skip
-    return markdown(columns, rows)
+    return "\n".join([markdown(columns, rows), "", *(f"- {line}" for line in verdict_lines(compared, "`"))])
 
 
 def markdown_kills(results: Sequence[Mapping[str, Any]]) -> str:
@@ -127,7 +125,7 @@ def markdown_kills(results: Sequence[Mapping[str, Any]]) -> str:
             f"`{one['mode']}`",
             format_number(one["rate"]),
             rounded(one["gap_s"]),
-            rounded(one["max_ms"] and one["max_ms"] / 1000),
+            rounded(one["due_max_ms"] and one["due_max_ms"] / 1000),
             *(format_number(one[count]) for count in ("duplicated", "lost")),
         ]
         for one in results
@@ -135,13 +133,29 @@ def markdown_kills(results: Sequence[Mapping[str, Any]]) -> str:
     return markdown(columns, rows)
 
 
-def ratio_lines(ratios: Mapping[str, Mapping[str, float | None]], rate: float) -> list[str]:
-    """The ratios in words, a line each."""
-    return [
-        f"{pair} at {rate:g}/s: p50 {rounded(ratio['p50'])} times, p99 {rounded(ratio['p99'])} times, "
-        f"CPU {rounded(ratio['cpu'])} times"
-        for pair, ratio in ratios.items()
-    ]
+def verdict_lines(compared: Sequence[Mapping[str, Any]], quote: str = "") -> list[str]:
+    """What may be said of two contenders, a sentence each; `quote` stands around their names."""
+    titles = {"due_p50_ms": "p50", "due_p99_ms": "p99", "cpu_s_per_1000": "processor time"}
+    lines = []
+    for one in compared:
+        parts = (f"{title} {_ratio_words(one[name])}" for name, title in titles.items() if one[name])
+        first, second = (f"{quote}{one[name]}{quote}" for name in ("first", "second"))
+        lines.append(f"At {one['rate']:,g}/s {first} against {second}: {'; '.join(parts)}.")
+    return lines
+
+
+def _ratio_words(one: Mapping[str, Any]) -> str:
+    return f"{rounded(one['ratio'])} times{_between(one['low'], one['high'])}, {one['verdict']}"
+
+
+def with_interval(result: Mapping[str, Any], name: str) -> str:
+    """A figure of a result, and in brackets its interval over the rounds, where it has one."""
+    low, high = result.get("intervals", {}).get(name) or (None, None)
+    return rounded(result.get(name)) + _between(low, high)
+
+
+def _between(low: float | None, high: float | None) -> str:
+    return "" if low is None else f" ({rounded(low)} to {rounded(high)})"
 
 
 def rounded(value: float | None) -> str:

@@ -47,7 +47,7 @@ def command(
 
     A contender may have other settings: --contenders 'real-time,real-time:linger_ms=5;max_restarts=0'. Besides the
     settings that `fraud-filter config` prints, in lower case and without FRAUD_, it may have partitions=8 of the input
-    topic, rule_count=200 and blocked_ids=1000000 in the rules, checkpoint=DIR for where Spark's checkpoints lie.
+    topic, and checkpoint=DIR for where Spark's checkpoints lie.
     Flink and Kafka Streams take their own options: 'streams-eos:commit.interval.ms=10'.
 
     Needs Java 17 or 21 and no Docker; nothing is left running. Exit code 1: an audit found lost, repeated or unexpected
@@ -57,20 +57,23 @@ def command(
     from lab.bench.plan import Load, parse_rates
     from lab.bench.report import report_data, write_report
     from lab.bench.run import run_bench
-    from lab.bench.table import BENCH, KILLED, markdown_kills, markdown_results, ratio_lines, result_table
+    from lab.bench.table import BENCH, KILLED, markdown_kills, markdown_results, result_table, verdict_lines
     from lab.harness.outputs import check_directory
     from lab.harness.tables import write_between
 
     under = Load(rates=parse_rates(rates), **load)
-    chosen = available(parse_contenders(contenders), min(under.rates), under.partitions, settings)
+    chosen = available(parse_contenders(contenders), settings)
     check_directory("--output", output)
     report = run_bench(chosen, under, settings, click.echo, rounds=rounds)
     data = report_data(report)
     open_console().print(result_table(data["results"], KILLED if under.kill else BENCH))
-    for line in () if under.kill else ratio_lines(data["ratios"], min(under.rates)):
+    for line in () if under.kill else verdict_lines(data["compared"]):
         click.echo(line)
     tell_end(report.problems, lambda: write_report(report, output, "bench"))
     if docs and data["results"]:
-        name, write = ("kills", markdown_kills) if under.kill else ("bench", markdown_results)
-        write_between(docs, name, write(data["results"]))
+        results = data["results"]
+        name = "kills" if under.kill else "bench"
+        write_between(
+            docs, name, markdown_kills(results) if under.kill else markdown_results(results, data["compared"])
+        )
     return EXIT_OK if report.ok else EXIT_FAILED

@@ -6,7 +6,6 @@ A running mode is seen from outside: its output through the probe, and the input
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -24,7 +23,6 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.probe.probe import Probe
 from lab.bench.launch import Enter, Phase
-from lab.bench.percentiles import grouped_percentile
 from lab.bench.plan import Load
 from lab.bench.result import StartResult
 from lab.bench.table import rounded
@@ -44,7 +42,8 @@ class ModeStatus:
     """Where one mode stands. The runner writes, the view reads; None is not known (yet).
 
     The state takes `total_s` seconds, 0 where that is not known; `rate` is payments per second on the input; `lag` is
-    the output lag: payments after the newest one that has come out. `detail` explains the state.
+    the output lag: payments after the newest one that has come out. Latencies are those of the last second, in whole
+    milliseconds, and at the end those of the result. `detail` explains the state.
     """
 
     mode: str
@@ -68,7 +67,7 @@ class ModeStatus:
         summary = "nothing was measured"
         for one in start.rates:
             self.rate = one.kept_rate
-            self.p50_ms, self.p99_ms = one.append["p50_ms"], one.append["p99_ms"]
+            self.p50_ms, self.p99_ms = one.due["p50_ms"], one.due["p99_ms"]
             self.flagged, self.rejected = one.flagged, one.rejected
             latency = f"p50 {rounded(self.p50_ms)} ms, p99 {rounded(self.p99_ms)} ms"
             summary = f"{latency}, {format_number(self.flagged)} flagged, {one.audit}"
@@ -149,11 +148,9 @@ def watched(status: ModeStatus, announce: Announce, settings: Settings) -> Itera
     Raises:
         UsageError: no broker answers within `kafka_timeout_s` seconds, or a topic is missing.
     """
-    with Probe(settings) as probe, open_input(settings) as topic, _Observer(probe, topic, status) as observer:
+    with Probe(settings) as probe, open_input(settings) as topic, _Observer(probe, topic, status):
 
         def enter(phase: Phase, seconds: float) -> None:
-            if phase == "measuring":
-                observer.begin()
             status.enter(phase, seconds)
             announce(status)
 
@@ -169,12 +166,6 @@ class _Observer(Periodic):
         self._topic = topic
         self._status = status
         self._arrived = time.monotonic(), topic.end_offsets()
-        self._before: Counter[int] = Counter()
-
-    def begin(self) -> None:
-        """Latencies count from now on."""
-        with suppress(FraudFilterError):
-            self._before = Counter(self._probe.distribution())
 
     def look(self) -> None:
         """Brings the status up to date; what can't be seen stays as it was."""
@@ -187,5 +178,6 @@ class _Observer(Periodic):
             reached = {partition: newest + 1 for partition, newest in snapshot.source_offsets.items()}
             status.lag = records_between(reached, end)
             status.flagged, status.rejected = snapshot.flagged, snapshot.rejected
-            since_then = Counter(self._probe.distribution()) - self._before
-            status.p50_ms, status.p99_ms = (grouped_percentile(since_then, at) for at in (50, 99))
+            latest = self._probe.lap()
+            if latest.p50_ms is not None:
+                status.p50_ms, status.p99_ms = latest.p50_ms, latest.p99_ms

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from lab.bench.percentiles import counted, summarise
 from lab.bench.plan import Load
 from lab.bench.report import Report
 from lab.bench.result import RateResult, StartResult
+from lab.bench.statistics import STEP_US, summarise
 from lab.harness.machine import describe_machine, describe_versions
 from lab.harness.outcome import Audited
 
@@ -23,17 +24,16 @@ def sample_rate(name: str, rate: float, seed: int, **changes: Any) -> RateResult
     """One rate of one round of a contender; `changes` replace single fields."""
     draw = random.Random(f"{name} {rate} {seed}")
     median = MEDIANS[name.partition(":")[0]] * (1 + seed / 100)
-    counts = counted([int(median * draw.lognormvariate(0, 0.3) + draw.random()) for _ in range(1000)])
-    figures = summarise(counts)
+    begun_ms = (median * draw.lognormvariate(0, 0.3) - draw.random() for _ in range(1000))
+    counts = dict(Counter(int(latency_ms * 1000 / STEP_US) for latency_ms in begun_ms))
     result = RateResult(
         rate=rate,
         kept_rate=rate * 0.997,
         payments=2000,
         decisions=1000,
-        append=figures,
-        due=figures,
-        append_ms=counts,
-        due_us_hdr="HISTFAAAA",
+        due=summarise(counts),
+        due_20us=counts,
+        append_mean_ms=median,
         cpu_s={"contender": 4.0, "broker": 1.0, "generator": 0.5},
         rss_mib=500.0,
         lag=1,

@@ -6,11 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fraud_filter.config import load
 from fraud_filter.errors import UsageError
-from fraud_filter.rules.ruleset import load_rules
-from fraud_filter.schema import load_schema
-from lab.bench.changes import parse_change, write_rules
+from lab.bench.changes import parse_change
 
 
 def test_a_change_is_checked() -> None:
@@ -24,10 +21,10 @@ def test_generator_and_audit_get_what_decides() -> None:
     assert (change.decided, change.others) == ({"max_record_bytes": 2000}, {"linger_ms": 5})
 
 
-def test_sizes_are_a_change_too() -> None:
-    change = parse_change("partitions=8;linger_ms=5;rule_count=20")
-    assert (change.sizes, change.others) == ({"partitions": 8, "rule_count": 20}, {"linger_ms": 5})
-    assert parse_change("linger_ms=5").sizes == {}
+def test_partitions_are_a_change_too() -> None:
+    change = parse_change("partitions=8;linger_ms=5")
+    assert (change.partitions, change.others) == (8, {"linger_ms": 5})
+    assert parse_change("linger_ms=5").partitions == 0
 
 
 def test_checkpoints_lie_where_a_change_wants_them(tmp_path: Path) -> None:
@@ -43,27 +40,6 @@ def test_a_place_for_checkpoints_does_not_depend_on_where_it_is_used(
     assert parse_change("checkpoint=disk").checkpoints == tmp_path / "disk"
 
 
-def test_less_rules_than_there_are_would_flag_less(tmp_path: Path) -> None:
-    write_rules(load(), {"rule_count": 6}, tmp_path / "a")
-    with pytest.raises(UsageError, match=r"rule_count=5 is not accepted: give 6 or more"):
-        write_rules(load(), {"rule_count": 5}, tmp_path / "b")
-
-
-def test_rules_grow_and_flag_no_other_payments(tmp_path: Path) -> None:
-    settings = load()
-    schema = load_schema(settings.payment_schema)
-    shipped = load_rules(settings.rules, schema).rules
-    stolen = {rule.name: rule for rule in shipped}["stolen-card"]
-    grown = load_rules(write_rules(settings, {"rule_count": 20, "blocked_ids": 100}, tmp_path / "a"), schema)
-    assert [rule.name for rule in grown.rules[: len(shipped)]] == [rule.name for rule in shipped]
-    assert len(grown.rules) == 20
-    longer = {rule.name: rule for rule in grown.rules}["stolen-card"]
-    assert len(longer.ids) == 100
-    assert longer.ids[: len(stolen.ids)] == stolen.ids
-    assert {rule.when for rule in shipped} & {rule.when for rule in grown.rules[len(shipped) :]} == set()
-    assert write_rules(settings, {"partitions": 4}, tmp_path / "c") == settings.rules
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -72,6 +48,7 @@ def test_rules_grow_and_flag_no_other_payments(tmp_path: Path) -> None:
         ("", "'' is not accepted"),
         ("partitions=0", "'partitions=0' is not accepted: give a whole number from 1 to 64"),
         ("partitions=two", "'partitions=two' is not accepted"),
+        ("rule_count=20", "rule_count is gone: write such rules, and name them: rules=FILE"),
         ("linger_ms=-1", r"setting linger_ms .*'-1' is not accepted"),
         ("linger_ms=5;mode=real-time", "'mode=real-time' is not accepted: the bench sets mode itself"),
         ("checkpoint=no/such", "'checkpoint=no/such' is not accepted: give a directory that exists"),

@@ -7,7 +7,6 @@ import io
 from rich.console import Console
 
 from lab.bench.names import MODE_NAMES
-from lab.bench.percentiles import counted, summarise
 from lab.bench.result import RateResult, StartResult
 from lab.demo.live import LiveTable, ModeStatus, open_view
 from lab.demo.run import demo_load
@@ -25,19 +24,16 @@ def printed(to: Console) -> str:
     return to.file.getvalue()
 
 
-def ended(mode: str, latencies: list[int], flagged: int = 8, rejected: int = 0) -> StartResult:
-    counts = counted(latencies)
-    audit = Audited(0, 0, 0)
-    rate = RateResult(
-        100, 99.8, append=summarise(counts), append_ms=counts, audit=audit, flagged=flagged, rejected=rejected
-    )
+def ended(mode: str, p50_ms: float, p99_ms: float, flagged: int = 8, rejected: int = 0) -> StartResult:
+    due = {"p50_ms": p50_ms, "p99_ms": p99_ms}
+    rate = RateResult(100, 99.8, due=due, audit=Audited(0, 0, 0), flagged=flagged, rejected=rejected)
     return StartResult(mode, 1, (rate,))
 
 
 def sample_statuses() -> list[ModeStatus]:
     statuses = [ModeStatus(mode, lag=12345) for mode in MODE_NAMES]
     for status in statuses[:2]:
-        status.finish(ended(status.mode, list(range(200, 900)), 123456, 12345))
+        status.finish(ended(status.mode, 549.5, 893.2, 123456, 12345))
     statuses[2].enter("measuring", 30)
     statuses[2].began -= 12
     return statuses
@@ -60,7 +56,7 @@ def test_without_a_terminal_each_state_is_a_line() -> None:
         status.enter("measuring", 30)
         announce(status)
         failed = StartResult("continuous", 1, error="[red] the filter ended " + "x" * 80)
-        for start in (failed, ended("continuous", [2, 2, 2, 9])):
+        for start in (failed, ended("continuous", 2.1714, 9)):
             status.finish(start)
             announce(status)
     first, second, third = printed(to).splitlines()
