@@ -43,8 +43,8 @@ class Contender:
     promises: one with `TRANSACTIONS` is measured by when a consumer sees its decisions. `versions` is what it adds to
     the versions of the report; `lacks` the sentence that says what must be done before it can run here, with the user's
     settings, empty when nothing. `is_extra`: it takes part only where it is named. `label`: its name as topics can have
-    it. `base`: the contender of which this one is a change. `partitions` of its input topic, 0 for those of the load;
-    `checkpoints`: the directory that takes Spark's, None for the workspace.
+    it. `partitions` of its input topic, 0 for those of the load; `checkpoints`: the directory that takes Spark's, None
+    for the workspace.
     """
 
     name: str
@@ -58,7 +58,6 @@ class Contender:
     delivery: str = AT_LEAST_ONCE
     own: Mapping[str, Any] = field(default_factory=dict)
     label: str = ""
-    base: str = ""
     partitions: int = 0
     checkpoints: Path | None = None
 
@@ -161,7 +160,7 @@ def parse_contenders(texts: Iterable[str]) -> list[Contender]:
 
 
 def _changed(base: Contender, text: str, label: str) -> Contender:
-    named = replace(base, name=f"{base.name}:{text}", words=f"{base.words}, with {text}", label=label, base=base.name)
+    named = replace(base, name=f"{base.name}:{text}", words=f"{base.words}, with {text}", label=label)
     if not base.is_filter:
         return replace(named, own={**base.own, **parse_options(text)})
     change = parse_change(text)

@@ -39,7 +39,6 @@ def evaluate(rate: float, payments: Payments, sampler: Sampler, *, settle_s: flo
         cpu_s=spans,
         rss_mib=sampler.peak_rss_mib("contender"),
         stolen_share=sampler.stolen_between(began_us / 1e6, ended_us / 1e6),
-        backlog=_waiting(payments, began_us // 1000),
         lag=lag,
         behind_s=behind_s,
         gap_s=_longest_gap(payments),
@@ -57,13 +56,6 @@ def _kept(measured: Payments) -> float | None:
         return None
     span_ms = int(measured.appended_ms.max() - measured.appended_ms.min())
     return round((len(measured) - 1) / max(span_ms, 1) * 1000, 1)
-
-
-def _waiting(payments: Payments, at_ms: int) -> int:
-    """Payments that had come by then after the newest one that was decided by then."""
-    there = payments.select(payments.appended_ms <= at_ms)
-    decided = there.select((there.decided_ms > 0) & (there.decided_ms <= at_ms))
-    return int((there.appended_ms > decided.appended_ms.max(initial=0)).sum())
 
 
 def _longest_gap(payments: Payments) -> float:

@@ -1,4 +1,4 @@
-"""Colours and markers, the look of every plot, and a figure as an `<svg>` element for a page."""
+"""Colours and markers of contenders, the look of every plot, and a figure as an `<svg>` element for a page."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from fraud_filter.modes import MODES, OBJECTIVE_MS
+from fraud_filter.modes import MODES
 
 
 class Look(NamedTuple):
@@ -61,8 +59,6 @@ RC: Any = {
     "svg.hashsalt": "fraud-filter",  # the same figures give the same file
 }
 
-_LATENCY_TICKS = [step * 10**power for power in range(-1, 6) for step in (1, 2, 5)]
-
 
 def svg(figure: Figure) -> str:
     """The figure as an element to stand in a page: no prolog, no fixed size, the page's font."""
@@ -74,38 +70,3 @@ def svg(figure: Figure) -> str:
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
     return re.sub(r"(font: [^;\"]*?px) [^;\"]*", r"\1 system-ui, sans-serif", text)
-
-
-def format_latency(latency_ms: float) -> str:
-    """A latency on an axis: "20 ms", "1.5 s"."""
-    return f"{latency_ms:,g} ms" if latency_ms < 1000 else f"{latency_ms / 1000:g} s"
-
-
-def draw_objective(axes: Axes) -> None:
-    """The objective, as a line across a plot with latencies upwards."""
-    axes.axhline(OBJECTIVE_MS, color=OBJECTIVE_INK, linewidth=1.2, linestyle=(0, (4, 3)), zorder=2)
-    axes.annotate(f"objective {format_latency(OBJECTIVE_MS)}", (0, OBJECTIVE_MS), (4, 4),
-                  xycoords=axes.get_yaxis_transform(), textcoords="offset points", color=OBJECTIVE_INK,
-                  fontsize=10)  # fmt: skip
-
-
-def pushed_apart(heights: Sequence[float], apart: float, top: float) -> list[float]:
-    """Rising heights of texts, at least `apart` from each other, none above `top`."""
-    placed = list(heights)
-    for index in range(1, len(placed)):
-        placed[index] = max(placed[index], placed[index - 1] + apart)
-    excess = max(0.0, placed[-1] - top) if placed else 0.0
-    return [height - excess for height in placed]
-
-
-def latency_axis(axes: Axes, latencies_ms: Sequence[float]) -> None:
-    """A logarithmic y axis around `latencies_ms` and the objective, with ticks at 1, 2, 5, 10 … milliseconds."""
-    low, high = min([*latencies_ms, OBJECTIVE_MS / 2]) / 1.3, max([*latencies_ms, OBJECTIVE_MS * 2]) * 1.3
-    axes.set_yscale("log")
-    axes.set_ylim(low, high)
-    axes.yaxis.set_major_locator(FixedLocator([tick for tick in _LATENCY_TICKS if low <= tick <= high]))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: format_latency(tick)))
-    axes.grid(axis="y", color=FAINT, linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.tick_params(length=0)

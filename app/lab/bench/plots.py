@@ -4,50 +4,55 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from lab.bench.look import FAINT, Look, draw_objective, latency_axis, pushed_apart
+from fraud_filter.modes import OBJECTIVE_MS
+from lab.bench.look import FAINT, OBJECTIVE_INK, Look
 from lab.bench.result import StartResult
 from lab.bench.statistics import ENOUGH_FOR_P999, PERCENTILES, Counts, percentiles
 from lab.bench.table import rounded
 
-Results = Sequence[Mapping[str, Any]]
-Looks = Mapping[str, Look]
-Points = tuple[Sequence[float], Sequence[float]]
-
-#: Points of a percentile curve.
+#: Points of a curve.
 _POINTS = 200
-#: Characters of a name.
+#: Characters of a contender's name.
 _LONGEST = 24
 #: Where a curve begins: what a hundredth of the decisions did not exceed.
 _FIRST = 0.01
-_SHARES = (0, 0.5, 0.9, 0.99, 0.999)
+_NAMED = (0, 0.5, 0.9, 0.99, 0.999)
 #: A logarithmic axis has no zero.
 _LEAST_MS = 0.05
 
 
-def plot_percentiles(starts: Sequence[StartResult], results: Results, rate: float, looks: Looks) -> Figure | None:
+def plot_percentiles(
+    starts: Sequence[StartResult], results: Sequence[Mapping[str, Any]], rate: float, looks: Mapping[str, Look]
+) -> Figure | None:
     """The curve of each contender at one rate, the mean of its rounds; None when nothing was measured.
 
     It ends at the 99th percentile, and at the 99.9th where there are enough decisions for that.
     """
-    curves = []
+    figure = Figure(figsize=(9.2, 4.9), layout="constrained")
+    axes = figure.add_subplot()
+    right = 0.0
     for result in results:
         rounds = _rounds(starts, result["mode"], rate)
         if result["rate"] == rate and rounds:
             text = f"p50 {rounded(result['due_p50_ms'])} · p99 {rounded(result['due_p99_ms'])} ms"
-            curves.append(_curve(result["mode"], rounds, text))
-    return _percentile_figure(curves, looks)
+            right = max(right, _draw(axes, rounds, looks[result["mode"]], f"{_short(result['mode'])}\n{text}"))
+    if not right:
+        return None
+    _share_axis(axes, right)
+    _latency_axis(axes)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, labelspacing=0.9)
+    return figure
 
 
 def _short(name: str) -> str:
-    """The name as a plot has room for it; the table has all of it, beside its colour."""
+    """The name as a plot has room for it; the table has all of it."""
     return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
 
 
@@ -57,17 +62,15 @@ def _rounds(starts: Sequence[StartResult], name: str, rate: float) -> list[Count
     return [one.due_20us for start in mine for one in start.rates if one.rate == rate and one.due_20us]
 
 
-def _curve(name: str, rounds: Sequence[Counts], text: str) -> _Curve:
-    decisions = sum(sum(counts.values()) for counts in rounds)
-    end = 0.999 if decisions >= ENOUGH_FOR_P999 else 0.99
+def _draw(axes: Axes, rounds: Sequence[Counts], look: Look, label: str) -> float:
+    """Draws a contender's curve; returns where on the axis it ends."""
+    end = 0.999 if sum(sum(counts.values()) for counts in rounds) >= ENOUGH_FOR_P999 else 0.99
     places = np.linspace(position(_FIRST), position(end), _POINTS).tolist()
-    shares = [share for share in (*PERCENTILES.values(), end) if share <= end]
-    return _Curve(
-        name,
-        (places, _mean(rounds, [1 - 10**-place for place in places])),
-        ([position(share) for share in shares], _mean(rounds, shares)),
-        text,
-    )
+    axes.plot(places, _mean(rounds, [1 - 10**-place for place in places]), color=look.colour, linewidth=2.2)
+    marked = sorted({*PERCENTILES.values(), end})
+    axes.plot([position(share) for share in marked], _mean(rounds, marked), look.marker,
+              color=look.colour, markersize=6.5, markeredgecolor="white", label=label)  # fmt: skip
+    return position(end)
 
 
 def _mean(rounds: Sequence[Counts], shares: Sequence[float]) -> list[float]:
@@ -77,50 +80,13 @@ def _mean(rounds: Sequence[Counts], shares: Sequence[float]) -> list[float]:
     return latencies
 
 
-@dataclass(frozen=True)
-class _Curve:
-    """One curve: `line` and its marked `points` as positions (see `position`) and milliseconds.
-
-    `name` decides the colour; `text` stands under it at the curve's end.
-    """
-
-    name: str
-    line: Points
-    points: Points
-    text: str
-
-
 def position(share: float) -> float:
     """Where a percentile (as a share, 0 to below 1) stands on the axis: 0.9 at 1, 0.99 at 2, 0.999 at 3."""
     return -math.log10(1 - share)
 
 
-def _percentile_figure(curves: Sequence[_Curve], looks: Looks) -> Figure | None:
-    if not curves:
-        return None
-    figure = Figure(figsize=(9.2, 4.9), layout="constrained")
-    axes = figure.add_subplot()
-    for curve in curves:
-        colour, marker = looks[curve.name].colour, looks[curve.name].marker
-        axes.plot(*curve.line, color=colour, linewidth=2.2, solid_capstyle="round", zorder=3)
-        axes.plot(
-            *curve.points,
-            color=colour,
-            linestyle="none",
-            marker=marker,
-            markersize=6.5,
-            markeredgecolor="white",
-            zorder=4,
-        )
-    _percentile_axis(axes, max(curve.line[0][-1] for curve in curves))
-    latency_axis(axes, [latency for curve in curves for latency in (curve.line[1][0], curve.line[1][-1])])
-    draw_objective(axes)
-    _label_curves(axes, curves, looks)
-    return figure
-
-
-def _percentile_axis(axes: Axes, right: float) -> None:
-    named = [share for share in _SHARES if position(share) <= right + 1e-9]
+def _share_axis(axes: Axes, right: float) -> None:
+    named = [share for share in _NAMED if position(share) <= right + 1e-9]
     axes.set_xlim(0, right)
     axes.xaxis.set_major_locator(FixedLocator([position(share) for share in named]))
     axes.set_xticklabels([f"{share * 100:g} %" for share in named])
@@ -128,15 +94,20 @@ def _percentile_axis(axes: Axes, right: float) -> None:
     axes.grid(axis="x", color=FAINT, linewidth=0.8)
 
 
-def _label_curves(axes: Axes, curves: Sequence[_Curve], looks: Looks) -> None:
-    """Names each curve at its end, beside the plot, pushed apart where two of them end close together."""
-    low, high = (math.log10(limit) for limit in axes.get_ylim())
-    ordered = sorted(curves, key=lambda curve: curve.line[1][-1])
-    heights = pushed_apart([math.log10(curve.line[1][-1]) for curve in ordered], (high - low) * 0.105, high)
-    for curve, height in zip(ordered, heights, strict=True):
-        place = (1.02, (height - low) / (high - low))
-        for text, style in (
-            (f"{_short(curve.name)}\n", {"color": looks[curve.name].colour, "fontweight": "bold"}),
-            (f"\n{curve.text}", {"fontsize": 9.5}),
-        ):
-            axes.text(*place, text, transform=axes.transAxes, va="center", **style)
+def _latency_axis(axes: Axes) -> None:
+    """Logarithmic, with ticks at 1, 2, 5, 10 … milliseconds, and the objective as a dashed line."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=50))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: _format_latency(tick)))
+    axes.grid(axis="y", color=FAINT, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0)
+    axes.axhline(OBJECTIVE_MS, color=OBJECTIVE_INK, linewidth=1.2, linestyle=(0, (4, 3)))
+    axes.annotate(f"objective {OBJECTIVE_MS:g} ms", (0, OBJECTIVE_MS), (4, 4), xycoords=axes.get_yaxis_transform(),
+                  textcoords="offset points", color=OBJECTIVE_INK, fontsize=10)  # fmt: skip
+
+
+def _format_latency(latency_ms: float) -> str:
+    """A latency on an axis: "20 ms", "1.5 s"."""
+    return f"{latency_ms:,g} ms" if latency_ms < 1000 else f"{latency_ms / 1000:g} s"

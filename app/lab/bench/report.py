@@ -20,10 +20,10 @@ from lab.bench import plots
 from lab.bench.look import RC, looks, svg
 from lab.bench.plan import Load
 from lab.bench.result import MOST_STOLEN, StartResult
-from lab.bench.summary import compare, names_of, summarise_rounds, summarise_starts
+from lab.bench.summary import compare, names_of, summarise_rounds
 from lab.bench.table import FAMILY_WORDS, rounded, verdict_lines, with_interval
-from lab.harness.numbers import format_number, label_fact
 from lab.harness.outcome import to_plain
+from lab.harness.tables import format_number
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,6 @@ def report_data(report: Report) -> dict[str, Any]:
         "took_s": round(report.took_s, 1),
         "results": results,
         "compared": compare(report.starts),
-        "starts": summarise_starts(report.starts),
         "versions": dict(report.versions),
         "machine": dict(report.machine),
         "settings": dict(report.settings),
@@ -93,7 +92,7 @@ def render_html(report: Report) -> str:
     )
     environment.filters |= {
         "number": format_number,
-        "label": label_fact,
+        "label": _label_fact,
         "rounded": rounded,
         "with_interval": with_interval,
     }
@@ -114,6 +113,13 @@ def render_html(report: Report) -> str:
         problems=report.problems,
         started_at=report.started_at,
     )
+
+
+def _label_fact(name: str) -> str:
+    """The name of a fact in words, with the unit that it ends with in brackets: warmup_s is "warmup (s)"."""
+    stem, _, last = name.rpartition("_")
+    units = {"s": "s", "ms": "ms", "gib": "GiB"}
+    return f"{stem.replace('_', ' ')} ({units[last]})" if last in units else name.replace("_", " ")
 
 
 def write_report(report: Report, folder: Path, stem: str) -> list[Path]:

@@ -28,11 +28,11 @@ class RateResult:
     from the due time to the decision's append, `due_20us` what they are from: `statistics.Counts`. `append_mean_ms` is
     the mean from the payment's append. `cpu_s` are processor seconds in the measured seconds, by program;
     `stolen_share` is what a hypervisor gave to others of the processor time that was wanted then, a part of 1.
-    `backlog` are the payments behind the newest decided one when the measured seconds began. `lag` is the number of
-    decisions that were still to come when the last payment was appended, `behind_s` how long the last of them took.
-    `gap_s` is the longest time without a decision. It and `audit` are of all payments at this rate, settling included,
-    as are `flagged`, `rejected`, `features` (how many decisions' were compared, how many differed; None where the rules
-    have none) and `detection` (precision and recall by family of rules; None where nothing was labelled).
+    `lag` is the number of decisions that were still to come when the last payment was appended, `behind_s` how long the
+    last of them took. `gap_s` is the longest time without a decision. It and `audit` are of all payments at this rate,
+    settling included, as are `flagged`, `rejected`, `features` (how many decisions' were compared, how many differed;
+    None where the rules have none) and `detection` (precision and recall by family of rules; None where nothing was
+    labelled).
     """
 
     rate: float
@@ -45,7 +45,6 @@ class RateResult:
     cpu_s: Mapping[str, float | None] = field(default_factory=dict)
     rss_mib: float | None = None
     stolen_share: float | None = None
-    backlog: int = 0
     lag: int = 0
     behind_s: float = 0
     gap_s: float = 0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from lab.bench.contenders import FLINK, FLINK_EOS, FLINK_VELOCITY, STREAMS, STREAMS_EOS, VELOCITY
+from lab.bench.contenders import CONTENDERS, FLINK, FLINK_EOS, FLINK_VELOCITY, STREAMS, STREAMS_EOS, VELOCITY
 from lab.bench.result import RateResult, StartResult
 from lab.bench.statistics import Estimate, over_rounds, summarise, together, verdict
 from lab.harness.outcome import Audited
@@ -46,8 +46,9 @@ _COMPARED = {
 
 
 def names_of(starts: Iterable[StartResult]) -> list[str]:
-    """The contenders of these starts, in the order of their first ones."""
-    return list(dict.fromkeys(start.contender for start in starts))
+    """The contenders of these starts in the order of `CONTENDERS`, each followed by those that change it."""
+    places = {name: place for place, name in enumerate(CONTENDERS)}
+    return sorted({start.contender for start in starts}, key=lambda name: (places[name.partition(":")[0]], name))
 
 
 def summarise_rounds(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
@@ -56,18 +57,21 @@ def summarise_rounds(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
     Latencies are in milliseconds, `due_…` from the due time on, `append_mean_ms` from the payment's append. They and
     processor time are geometric means of the rounds; `intervals` has the 95 % interval of each, None below 3 rounds.
     `due_p999_ms` is of all rounds together, and None below 30,000 decisions; `due_max_ms` is the highest of all.
-    `lost`, `duplicated`, `unexpected`, `flagged` and `rejected` are sums, `features` and `detection` are those of the
-    first round that has any, all others medians. `keeps_up`: each round had at least 99 % of what was to be sent and
-    was not behind at its end, and no start failed there or below.
+    `first_decision_s` is the time from the start to the first decision, at any rate. `lost`, `duplicated`,
+    `unexpected`, `flagged` and `rejected` are sums, `features` and `detection` are those of the first round that has
+    any, all others medians. `keeps_up`: each round had at least 99 % of what was to be sent and was not behind at its
+    end, and no start failed there or below.
     """
     results = []
     for name in names_of(starts):
         mine = [start for start in starts if start.contender == name and not start.is_set_aside]
+        first_decision_s = median_of_known(start.first_decision_s for start in mine)
         lowest_failed = min((start.failed_at for start in mine if start.failed_at is not None), default=math.inf)
         measured = [rate for start in mine for rate in start.rates]
         for rate in sorted({result.rate for result in measured}):
             result = _summarise(name, rate, [one for one in measured if one.rate == rate])
-            results.append({**result, "keeps_up": result["keeps_up"] and rate < lowest_failed})
+            keeps_up = result["keeps_up"] and rate < lowest_failed
+            results.append({**result, "first_decision_s": first_decision_s, "keeps_up": keeps_up})
     return results
 
 
@@ -96,23 +100,6 @@ def _summarise(name: str, rate: float, rounds: Sequence[RateResult]) -> dict[str
         "features": next((one.features for one in rounds if one.features), None),
         "detection": next((one.detection for one in rounds if one.detection), None),
     }
-
-
-def summarise_starts(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
-    """For each contender the medians of what does not depend on the rate: time to the first decision.
-
-    And how disturbed its starts were: the most of `stolen_share`.
-    """
-    return [
-        {
-            "mode": name,
-            "first_decision_s": median_of_known(start.first_decision_s for start in mine),
-            "stolen_share": _of_known((start.stolen_share for start in mine), max),
-            "errors": [f"round {start.round}: {start.error}" for start in mine if start.error],
-        }
-        for name in names_of(starts)
-        if (mine := [start for start in starts if start.contender == name])
-    ]
 
 
 def compare(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
@@ -153,13 +140,8 @@ def _interval(one: Estimate | None) -> list[float] | None:
 
 def median_of_known(values: Iterable[float | None]) -> float | None:
     """The median of what was measured, to four significant digits; None when nothing was."""
-    return _of_known(values, statistics.median)
-
-
-def _of_known(values: Iterable[float | None], function: Callable[[list[float]], float]) -> float | None:
-    """The function of the values that are known, to four significant digits; None when there is none."""
     known = [value for value in values if value is not None]
-    return float(f"{function(known):.4g}") if known else None
+    return float(f"{statistics.median(known):.4g}") if known else None
 
 
 def _sum_of_known(values: Iterable[int | None]) -> int | None:

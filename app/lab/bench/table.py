@@ -10,9 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lab.bench.result import RateResult, StartResult
-from lab.harness.numbers import NOT_MEASURED, format_number
 from lab.harness.outcome import must_be_zero
-from lab.harness.tables import markdown
+from lab.harness.tables import NOT_MEASURED, format_number, markdown
 
 #: Columns of a result: heading, and what of it is shown.
 _COLUMNS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Text | str]]] = {

@@ -27,8 +27,8 @@ from lab.bench.plan import Load
 from lab.bench.result import StartResult
 from lab.bench.table import rounded
 from lab.harness.drain import InputTopic, open_input, records_between
-from lab.harness.numbers import format_number
 from lab.harness.periodic import Periodic
+from lab.harness.tables import format_number
 
 State = Phase | Literal["waiting", "done", "failed"]
 _AT_REST = ("waiting", "done", "failed")

@@ -10,7 +10,7 @@ from typing import Any
 from rich.text import Text
 
 from fraud_filter.audit.result import AuditResult
-from lab.harness.numbers import format_number
+from lab.harness.tables import format_number
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Tables of results for the documentation, and how a figure is written in any table."""
+"""Tables of results for the documentation, and how a number is written, the same everywhere."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from pathlib import Path
 
 from fraud_filter.errors import FraudFilterError
 
+NOT_MEASURED = "\N{EN DASH}"
 
-def shown(figure: float | None) -> str:
-    """With thousands apart; a dash when there is none."""
-    return "-" if figure is None else f"{figure:,}"
+
+def format_number(value: float | None) -> str:
+    """A number as people read it: thousands parted, no needless decimals, a dash for what is not known."""
+    return NOT_MEASURED if value is None else f"{value:,.10g}"
 
 
 def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

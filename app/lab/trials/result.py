@@ -13,7 +13,7 @@ from rich.text import Text
 
 from lab.harness.outcome import NOT_AUDITED, Audited
 from lab.harness.outputs import write_items
-from lab.harness.tables import markdown, shown
+from lab.harness.tables import format_number, markdown
 from lab.trials.plan import Trial
 
 #: What is told apart in a file of results.
@@ -60,7 +60,8 @@ class Outcome:
         if self.error:
             return f"{self.trial}: {self.error}"
         seen = f"; {self.seen_as}" if self.seen_as else ""
-        return f"{self.trial}: {shown(self.gap_s)} s, recovered after {shown(self.recovery_s)} s; {self.audit}{seen}"
+        gap, recovery = map(format_number, (self.gap_s, self.recovery_s))
+        return f"{self.trial}: {gap} s, recovered after {recovery} s; {self.audit}{seen}"
 
 
 def write_outcomes(file: Path, found: Sequence[Outcome], *, add: bool) -> list[dict[str, Any]]:
@@ -109,7 +110,7 @@ def _cells(own: Sequence[Mapping[str, Any]]) -> list[str]:
         first["mode"] if first["mode"] == first["to"] else f"{first['mode']} → {first['to']}",
         "yes" if first["standby"] else "no",
         str(len(own)),
-        *map(shown, (middle, worst, slowest, totals[0], max(known["duplicated"], default=None), totals[1])),
+        *map(format_number, (middle, worst, slowest, totals[0], max(known["duplicated"], default=None), totals[1])),
         "; ".join(dict.fromkeys(told for item in own for told in _told(item))),
     ]
 

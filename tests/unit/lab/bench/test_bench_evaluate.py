@@ -1,4 +1,4 @@
-"""From payments to figures: which payments count, what a backlog is, and from where latency runs."""
+"""From payments to figures: which payments count, who has fallen behind, and from where latency runs."""
 
 from __future__ import annotations
 
@@ -48,17 +48,12 @@ def test_latency_from_the_due_time_has_what_the_payment_was_held_up() -> None:
     assert found.due["p50_ms"] == pytest.approx(254.5, abs=0.5)
 
 
-def test_a_backlog_is_what_is_decided_after_the_last_payment() -> None:
+def test_behind_is_what_is_decided_after_the_last_payment() -> None:
     found = figures(payments(5_000))
     assert found.lag == 200
     assert found.behind_s == pytest.approx(4.99, abs=0.01)
     assert not found.keeps_up
     assert figures(payments(4)).keeps_up
-
-
-def test_payments_wait_for_a_decision_when_measuring_begins() -> None:
-    assert figures(payments(500)).backlog == pytest.approx(50, abs=2)
-    assert figures(payments(4)).backlog <= 2
 
 
 def test_the_kept_rate_is_that_of_the_input_topic() -> None:

@@ -16,8 +16,8 @@ from fraud_filter.errors import FraudFilterError
 from lab.bench.report import render_html, report_data, write_report
 from lab.bench.result import RateResult, StartResult
 from lab.bench.table import BENCH, DEMO, describe_start, detection_table, markdown_results, result_table
-from lab.harness.numbers import NOT_MEASURED
 from lab.harness.outcome import Audited
+from lab.harness.tables import NOT_MEASURED
 
 FAILED = StartResult("streams", 1, error="Kafka Streams ended with exit code 1\n  <script>alert(1)</script>")
 
