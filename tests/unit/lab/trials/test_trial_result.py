@@ -13,6 +13,7 @@ from fraud_filter import schema as layout
 from fraud_filter.cli.main import cli
 from fraud_filter.errors import UsageError
 from lab.harness.outcome import Audited
+from lab.harness.tables import NOT_MEASURED
 from lab.trials.gap import FlaggedTail, Gap
 from lab.trials.plan import Trial
 from lab.trials.result import Outcome, markdown_table, write_outcomes
@@ -76,8 +77,8 @@ def test_a_kind_is_a_line_with_median_worst_and_what_was_seen() -> None:
     assert markdown_table(items()).splitlines()[2:] == [
         "| kill | embedded | real-time | yes | 3 | 0.7 | 2 | 1.5 | 0 | 9 | 0 | event=taking_over; alert A |",
         "| kill | stack | real-time | yes | 1 | 0.5 | 0.5 | 1.5 | 0 | 5 | 0 | event=taking_over |",
-        "| stop, in turn, 100,000 cards | embedded | continuous → real-time | no | 1 | – | – | – | – | – | – | "
-        "died [/127.0.0.1:9092] |",
+        "| stop, in turn, 100,000 cards | embedded | continuous → real-time | no | 1 | ? | ? | ? | ? | ? | ? | "
+        "died [/127.0.0.1:9092] |".replace("?", NOT_MEASURED),
         "| outage, 2,000,000 records | embedded | real-time | no | 1 | 0.5 | 0.5 | 1.5 | 0 | 5 | 0 | "
         "50,000 records/s; peak 1,200 MiB |",
     ]
