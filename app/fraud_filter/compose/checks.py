@@ -61,7 +61,7 @@ def count_state(stack: Stack, settings: Settings) -> int:
     Raises:
         UsageError: as of `read_rules`.
     """
-    return state_partitions(read_rules(stack, settings), settings)
+    return state_partitions(read_rules(stack, settings).features, settings)
 
 
 def check_cores(values: dict[str, str], mode: str, state: int = 0) -> None:

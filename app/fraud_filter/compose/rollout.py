@@ -157,7 +157,7 @@ def switch(stack: Stack, mode: str, timeout_s: float, *, now: bool = False) -> t
             f"{old} mode can't be switched to {mode}, which can't compute the features of the rules: set "
             "FRAUD_FEATURES_UNSUPPORTED=skip to run it without the rules that use them"
         )
-    check_cores(stack.values, mode, state_partitions(rules, settings))
+    check_cores(stack.values, mode, state_partitions(rules.features, settings))
     stack.change(_MODE, mode)
     try:
         return old, roll_out(stack, timeout_s, now=now)

@@ -10,7 +10,6 @@ from typing import Any
 import fraud_filter
 from fraud_filter.config import Settings
 from fraud_filter.query.preflight import Inputs
-from fraud_filter.rules.version import ruling_of
 
 #: Those of one process, of the first start alone, or parts by their content.
 _OWN = (
@@ -22,7 +21,7 @@ _OWN = (
 def fingerprint(inputs: Inputs, settings: Settings) -> dict[str, str]:
     """By name a digest of the value; secrets are masked before, so that two passwords are alike."""
     parts: dict[str, Any] = {name: value for name, value in settings.shown().items() if name not in _OWN}
-    parts["rules"] = ruling_of(inputs.rules, inputs.schema, settings).version
-    parts["model"] = inputs.rules.model_version
+    parts["rules"] = inputs.query.version
+    parts["model"] = inputs.query.model_version
     parts["program"] = [fraud_filter.__version__, metadata.version("pyspark")]
     return {name: hashlib.sha256(json.dumps(value).encode()).hexdigest()[:12] for name, value in parts.items()}

@@ -19,11 +19,11 @@ from fraud_filter.config import Settings, named, output_topics, refused
 from fraud_filter.errors import UsageError
 from fraud_filter.kafka.admin import find_topics, open_admin, read_config
 from fraud_filter.kafka.refusals import describe_error, no_topic
-from fraud_filter.model.saved import SavedModel, read_model
 from fraud_filter.modes import MODES, Mode
+from fraud_filter.query.filter_query import load_filter
+from fraud_filter.query.query import Query
 from fraud_filter.records import most_written_bytes
-from fraud_filter.rules.ruleset import RuleSet, load_rules
-from fraud_filter.schema import PaymentSchema, input_schema
+from fraud_filter.rules.features import Feature
 from fraud_filter.spark.executors import count_slots
 from fraud_filter.text.logs import get_logger
 
@@ -54,14 +54,12 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a query is made of, checked: `partitions` counts those of the input, `state_partitions` of the features."""
+    """What a query is made of, checked: `partitions` counts those of the input, `state_partitions` of its state."""
 
     mode: Mode
-    schema: PaymentSchema
-    rules: RuleSet
+    query: Query
     partitions: int
     state_partitions: int = 0
-    model: SavedModel | None = None
 
     @property
     def slots(self) -> int:
@@ -83,19 +81,14 @@ def check_inputs(settings: Settings) -> Inputs:
     """
     mode = MODES[settings.mode]
     _check_pair(settings, mode)
-    if settings.record_format != "json" and settings.source != "kafka":
-        raise refused("record_format", settings.record_format, "is for Kafka's records", "set source to kafka")
     _check_interval(settings, mode)
-    schema = input_schema(settings)
-    rules, model = _fit(load_rules(settings.rules, schema), schema, settings, mode)
-    if not schema.required:
-        raise refused("payment_schema", settings.payment_schema, "needs at least one NOT NULL field")
+    query = load_filter(settings, mode)
     _check_checkpoint(settings)
     _check_port(settings)
     partitions = {"rate": rate_partitions(settings), "socket": 1}.get(settings.source, 0)
     if "kafka" in (settings.source, settings.sink):
         partitions = count_partitions(settings, first=True) or partitions
-    return Inputs(mode, schema, rules, partitions, state_partitions(rules, settings), model)
+    return Inputs(mode, query, partitions, state_partitions(query.features, settings))
 
 
 def rate_partitions(settings: Settings) -> int:
@@ -166,31 +159,9 @@ def _plan_nodes(plan: Any) -> Any:
         yield from _plan_nodes(children.apply(index))
 
 
-def _fit(rules: RuleSet, schema: PaymentSchema, settings: Settings, mode: Mode) -> tuple[RuleSet, SavedModel | None]:
-    """The rules that the mode can run: all, unless `features_unsupported` says that those with features are skipped.
-
-    With their model, where one is left.
-    """
-    left, model = read_model(rules, schema, settings)
-    if not rules.features or not mode.lacks_features:
-        return left, model
-    run = {rule.name for rule in left.rules}
-    skipped = [rule.name for rule in rules.rules if rule.name not in run]
-    if left.features or not left.rules:
-        able = ", ".join(other.name for other in MODES.values() if not other.lacks_features)
-        names = ", ".join(feature.name for feature in rules.features)
-        raise refused(
-            "mode", mode.name, f"can't compute the features of {rules.path} ({names}): {mode.lacks_features}",
-            f"set mode to {able}"
-            + (", or features_unsupported to skip to run without the rules that use them" if left.features else ""),
-        )  # fmt: skip
-    _log.warning("rules_skipped", mode=mode.name, rules=",".join(skipped), reason=mode.lacks_features)
-    return left, model
-
-
-def state_partitions(rules: RuleSet, settings: Settings) -> int:
+def state_partitions(features: tuple[Feature, ...], settings: Settings) -> int:
     """The partitions of the state of the features that the mode computes; 0 where it computes none."""
-    if not rules.features or MODES[settings.mode].lacks_features:
+    if not features or MODES[settings.mode].lacks_features:
         return 0
     return settings.velocity_partitions
 

@@ -105,8 +105,8 @@ def check_shared(spark: SparkSession, inputs: Inputs, settings: Settings) -> Non
     if reason:
         raise refused(
             "checkpoint", settings.checkpoint,
-            f"is not shared by the executors of {settings.spark_master}, which keep the state of the features of "
-            f"{inputs.rules.path} there: {reason}",
+            f"is not shared by the executors of {settings.spark_master}, which keep the state of "
+            f"{inputs.query.origin} there: {reason}",
             "give one that driver and executors can all write (a volume that each of them mounts, HDFS, an object "
             "store), or rules without features",
         )  # fmt: skip

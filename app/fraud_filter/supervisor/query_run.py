@@ -49,17 +49,14 @@ def prepare(
     Raises:
         UsageError: they hold what the mode can't run.
     """
-    from fraud_filter.query import decide as query
     from fraud_filter.query import sources
     from fraud_filter.query.once import Written
 
-    if inputs.rules.features:
+    if inputs.query.features:
         spark.conf.set(V1_CHECKPOINTS, "false")
-    records = sources.read(spark, inputs.mode, inputs.schema, settings, inputs.partitions)
+    records = sources.read(spark, inputs.mode, inputs.query.schema, settings, inputs.partitions)
     written = Written(retries=not inputs.mode.holds_tasks)
-    decisions = query.decide(
-        records, inputs.schema, inputs.rules, settings, topic_id, inputs.model, written, watermark_ms=watermark_ms
-    )
+    decisions = inputs.query.decide(records, settings, topic_id, written, watermark_ms=watermark_ms)
     preflight.check_plan(decisions, inputs.mode)
     return Prepared(inputs.partitions, settings, topic_id, decisions, written, watermark_ms)
 

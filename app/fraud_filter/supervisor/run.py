@@ -19,7 +19,6 @@ from fraud_filter.metrics.filter_metrics import State as ReportedState
 from fraud_filter.monitor.monitor import Monitor, StartPosition
 from fraud_filter.query import preflight
 from fraud_filter.query.fingerprint import fingerprint
-from fraud_filter.rules.version import ruling_of
 from fraud_filter.spark import session
 from fraud_filter.supervisor.cluster import asked_too_few, await_executors, await_slots, check_shared
 from fraud_filter.supervisor.failures import AWAY, REASONS, Reason, RestartableError
@@ -84,7 +83,7 @@ def run(
         if stop.requested:
             return EXIT_OK
         with checkpoint_lock(settings, standby=standby) as lock, closing(Monitor(settings, REASONS)) as monitor:
-            monitor.metrics.of(RULES_INFO, ruling_of(inputs.rules, inputs.schema, settings).version).set(1)
+            monitor.metrics.of(RULES_INFO, inputs.query.version).set(1)
             waiting = Standby(settings, monitor, stop, lock, asks) if standby else None
             if waiting:
                 handlers.enter_context(asked_by_signals(waiting.ask))
@@ -272,7 +271,7 @@ class FilterRun:
                 )
             if has_moved:
                 settings, position = self._find_position()
-            elif self.search.all_passed and inputs.rules.features and not self.stop.requested:
+            elif self.search.all_passed and inputs.query.features and not self.stop.requested:
                 settings, position = self._find_position(state_is_broken=True)
         if self.stop.requested:
             return "stop-requested"
@@ -290,8 +289,8 @@ class FilterRun:
                 ACTIVE.write(position.files, fingerprint(inputs, self.settings))
         self.written.close()
         self.monitor.metrics.set_slots(inputs.slots, slots)
-        if inputs.model:
-            self.monitor.metrics.of(MODEL, inputs.model.version).set(1)
+        if inputs.query.model_version:
+            self.monitor.metrics.of(MODEL, inputs.query.model_version).set(1)
         _log.info(
             "started",
             mode=settings.mode,
@@ -299,7 +298,7 @@ class FilterRun:
             run=query.runId,
             partitions=inputs.partitions,
             task_slots=slots,
-            rules=len(inputs.rules.rules),
+            **inputs.query.described,
             seconds=round(time.monotonic() - self.began, 1),
         )
         ending = Ending(query, self.settings)

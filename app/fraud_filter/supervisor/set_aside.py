@@ -24,7 +24,6 @@ from fraud_filter.monitor.monitor import StartPosition
 from fraud_filter.query.preflight import Inputs
 from fraud_filter.records import decision_id
 from fraud_filter.rules.features import reach_ms
-from fraud_filter.rules.version import ruling_of
 from fraud_filter.supervisor.failures import Reason, RestartableError, cause
 from fraud_filter.supervisor.java import Java
 from fraud_filter.supervisor.losses import Bounds
@@ -117,7 +116,7 @@ class Search:
         while not self.stop.requested and (spans := narrowing.next()):
             self._trying = True
             passed = self._try(spark, java, inputs, position, written, spans)
-            if not passed and inputs.rules.features and _is_single(spans):  # what it looks back at may be the reason
+            if not passed and inputs.query.features and _is_single(spans):  # what it looks back at may be the reason
                 passed = self._try(spark, java, inputs, position, written, spans, looks_back=False)
             self._note(passed=passed)
             if narrowing.is_unproven:
@@ -213,20 +212,18 @@ def decide_range(
     Raises:
         PySparkException, Py4JError: a record can't be decided, or something is away.
     """
-    from fraud_filter.query import decide as query
     from fraud_filter.query import sinks, sources
     from fraud_filter.query.once import Written
 
     first, last = {span.partition: span.start for span in spans}, {span.partition: span.end for span in spans}
     begin = first
-    if looks_back and inputs.rules.features:
-        begin = reach_back(settings, first, first_times_ms(settings, first, last), reach_ms(inputs.rules.features))
+    if looks_back and inputs.query.features:
+        begin = reach_back(settings, first, first_times_ms(settings, first, last), reach_ms(inputs.query.features))
     read = {number: (at, last[number]) for number, at in begin.items()}
     records = [sources.read_range(spark, settings, layer) for layer in layers(read, without)]
-    decisions = query.decide(
-        reduce(lambda one, other: one.union(other), records), inputs.schema, inputs.rules, settings,
-        position.topic_id, inputs.model, Written(written, retries=True),
-        since=first,
+    decisions = inputs.query.decide(
+        reduce(lambda one, other: one.union(other), records), settings, position.topic_id,
+        Written(written, retries=True), since=first,
     )  # fmt: skip
     sinks.write_range(decisions, settings, position.writer)
 
@@ -277,18 +274,18 @@ def set_aside(
     found = search.run(spark, java, inputs, position, written, bounds)
     if found is None:
         return False
-    own = {layout.HEADER_RULES: ruling_of(inputs.rules, inputs.schema, settings).version}
+    own = {layout.HEADER_RULES: inputs.query.version}
     own |= {layout.HEADER_WRITER: str(position.writer)}
     known = settle(written, search.stop) | position.for_state
     own |= {layout.HEADER_TOPIC_ID: position.topic_id} if position.topic_id else {}
-    own |= {layout.HEADER_MODEL: inputs.model.version} if inputs.model else {}
+    own |= {layout.HEADER_MODEL: inputs.query.model_version} if inputs.query.model_version else {}
     for partition, offset in found.found:
         if decision_id(partition, offset) in known:  # by a filter that died before it went on
             continue
         reject(settings, partition, offset, own, is_heavy=partition in search.heavy)
         metrics.of(SET_ASIDE).inc()
     # A state that has not seen the others' payments reads them.
-    behind = {number: offset + 1 for number, offset in found.found} if inputs.rules.features else found.done
+    behind = {number: offset + 1 for number, offset in found.found} if inputs.query.features else found.done
     if behind:
         go_on_behind(position.files, settings, position.at | behind)
     return bool(behind)

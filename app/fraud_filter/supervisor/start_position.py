@@ -23,7 +23,6 @@ from fraud_filter.monitor.monitor import Monitor, StartPosition
 from fraud_filter.query import preflight
 from fraud_filter.query.preflight import Inputs
 from fraud_filter.query.velocity import needs_watermark
-from fraud_filter.rules.version import ruling_of
 from fraud_filter.supervisor.losses import Comparison, compare, describe_losses, require_all
 from fraud_filter.supervisor.signals import Stop
 from fraud_filter.supervisor.state import find_misfit, first_times, rebuild_state, require_fit, wanted_state
@@ -82,7 +81,7 @@ def find_start_position(
     undecided = found.undecided or at  # none are known at a first start
     _note_rules(files, inputs, settings, found, undecided)
     position = StartPosition(found.topic.id, at, files, writer=next_writer(files), undecided=undecided)
-    if not inputs.rules.features:
+    if not inputs.query.features:
         return settings, position
     settings = fit_lag(settings, at, found.ends)
     return settings, replace(position, watermark_ms=find_watermark(files, inputs, settings))
@@ -90,7 +89,7 @@ def find_start_position(
 
 def _prepare(files: CheckpointFiles, inputs: Inputs, settings: Settings, *, state_is_broken: bool) -> Comparison:
     """Repairs the checkpoint, or has its state made again where that does not fit; returns it beside the topic."""
-    if inputs.rules.features:
+    if inputs.query.features:
         require_append_time(settings, [settings.input_topic])
     why = "the state can't be read" if state_is_broken else find_misfit(files, wanted_state(inputs, settings))
     if not why:
@@ -101,7 +100,7 @@ def _prepare(files: CheckpointFiles, inputs: Inputs, settings: Settings, *, stat
     found = compare(files, settings)
     if settings.fail_on_data_loss:
         require_all(found, settings)
-    if not why and inputs.rules.features and is_watermark_ahead(files, inputs, settings, found):
+    if not why and inputs.query.features and is_watermark_ahead(files, inputs, settings, found):
         why = "the state's watermark is ahead of payments that are not decided"
     if why and not found.at:  # nothing was read yet
         note_state(files, wanted_state(inputs, settings))
@@ -137,10 +136,10 @@ def _pass_losses(files: CheckpointFiles, settings: Settings, found: Comparison, 
 
 def _note_rules(files: CheckpointFiles, inputs: Inputs, settings: Settings, found: Comparison, at: Offsets) -> None:
     """Notes which rules decide from here on, before they decide anything."""
-    ruling = ruling_of(inputs.rules, inputs.schema, settings)
-    began = Began(ruling.version, found.topic.id, at, time.time(), found.ends)
-    if note_version(files, began, ruling.to_document()):
-        _log.warning("rules_changed", query=settings.query_name, version=ruling.version)
+    query = inputs.query
+    began = Began(query.version, found.topic.id, at, time.time(), found.ends)
+    if note_version(files, began, query.to_document()):
+        _log.warning("rules_changed", query=settings.query_name, version=query.version)
 
 
 def _losses(found: Comparison, unread: Mapping[str, Offsets]) -> list[Loss]:
@@ -203,7 +202,7 @@ def is_watermark_ahead(files: CheckpointFiles, inputs: Inputs, settings: Setting
     if not watermark_ms:
         return False
     first_ms = min(first_times(settings, found).values(), default=0)
-    return watermark_ms > first_ms - inputs.rules.features[0].late_ms
+    return watermark_ms > first_ms - inputs.query.features[0].late_ms
 
 
 def find_watermark(files: CheckpointFiles, inputs: Inputs, settings: Settings) -> int:
@@ -218,4 +217,4 @@ def find_watermark(files: CheckpointFiles, inputs: Inputs, settings: Settings) -
     contents = read_contents(files)
     batch, commit = contents.offsets.newest(), contents.commits.newest()
     newest = max(batch.watermark_ms if batch else 0, read_watermark(commit) if commit else 0)
-    return newest if needs_watermark(newest, time.time() * 1000, inputs.rules.features, settings) else 0
+    return newest if needs_watermark(newest, time.time() * 1000, inputs.query.features, settings) else 0

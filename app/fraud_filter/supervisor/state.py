@@ -31,7 +31,7 @@ _log = get_logger(__name__)
 
 def wanted_state(inputs: Inputs, settings: Settings) -> KeptState | None:
     """What the query's state is to be made for; None where it keeps none."""
-    features = [json.loads(json.dumps(feature.described)) for feature in inputs.rules.features]
+    features = [json.loads(json.dumps(feature.described)) for feature in inputs.query.features]
     return KeptState(features, inputs.state_partitions, settings.velocity_payments) if features else None
 
 
@@ -109,9 +109,9 @@ def look_back(inputs: Inputs, settings: Settings, found: Comparison) -> Offsets:
         FraudFilterError: the broker does not answer.
     """
     undecided = found.undecided
-    if not inputs.rules.features or found.recreated:
+    if not inputs.query.features or found.recreated:
         return undecided
-    times, reach = first_times(settings, found), reach_ms(inputs.rules.features)
+    times, reach = first_times(settings, found), reach_ms(inputs.query.features)
     at: Offsets = {}
     for number, first in reach_back(settings, undecided, times, reach).items():
         began, low = found.kept.begin.get(number, 0) if found.kept else 0, found.bounds[number][0]

@@ -77,7 +77,7 @@ def warm_up(
     try:
         if settings.sink == "kafka":
             sinks.open_producers(spark, settings, inputs.partitions)
-        has_state, payments = bool(inputs.rules.features), 0
+        has_state, payments = bool(inputs.state_partitions), 0
         for number in range(_ROUNDS):
             if enough():
                 break

@@ -10,6 +10,7 @@ from fraud_filter.config import Settings, load
 from fraud_filter.config.kinds import ModeName
 from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
+from fraud_filter.query.filter_query import FilterQuery, filter_query
 from fraud_filter.query.preflight import Inputs, check_inputs, lacks_slots
 from fraud_filter.rules.ruleset import RuleSet
 from fraud_filter.schema import PaymentSchema
@@ -42,8 +43,9 @@ def test_a_mode_without_features_refuses_them_by_name(tmp_path: Path, mode: Mode
 
 def test_rules_with_features_are_skipped_where_that_is_set(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     inputs = check_inputs(_settings(tmp_path, RULES + SINGLE, mode="micro-batch", features_unsupported="skip"))
-    assert [rule.name for rule in inputs.rules.rules] == ["large"]
-    assert inputs.rules.features == ()
+    assert isinstance(inputs.query, FilterQuery)
+    assert [rule.name for rule in inputs.query.ruling.rules.rules] == ["large"]
+    assert inputs.query.features == ()
     assert inputs.state_partitions == 0
     assert "'mode': 'micro-batch', 'rules': 'burst'" in caplog.text
 
@@ -54,7 +56,8 @@ def test_nothing_left_is_refused_also_where_rules_may_be_skipped(tmp_path: Path)
 
 
 def test_the_state_takes_task_slots_beside_the_input() -> None:
-    inputs = Inputs(MODES["real-time"], PaymentSchema(()), RuleSet(Path("rules.yml"), ()), 2, state_partitions=3)
+    query = filter_query(RuleSet(Path("rules.yml"), ()), PaymentSchema(()), load({}), None)
+    inputs = Inputs(MODES["real-time"], query, 2, state_partitions=3)
     assert inputs.slots == 5
     assert lacks_slots(inputs, 4)
     assert not lacks_slots(inputs, 5)

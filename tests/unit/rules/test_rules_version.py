@@ -11,6 +11,7 @@ import pytest
 from fraud_filter.config import Settings, load
 from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
+from fraud_filter.query.filter_query import filter_query
 from fraud_filter.query.fingerprint import fingerprint
 from fraud_filter.query.preflight import Inputs
 from fraud_filter.rules.ruleset import load_rules
@@ -31,13 +32,6 @@ FEATURES = (
 )
 
 
-def inputs_of(directory: Path, rules: str, schema: str = "id STRING NOT NULL, amount DOUBLE") -> Inputs:
-    (directory / "rules.yml").write_text(rules)
-    (directory / "payment.ddl").write_text(schema)
-    read = load_schema(directory / "payment.ddl")
-    return Inputs(MODES["continuous"], read, load_rules(directory / "rules.yml", read), 2)
-
-
 def version(directory: Path, rules: str, schema: str = "id STRING NOT NULL, amount DOUBLE") -> str:
     return ruling(directory, rules, schema).version
 
@@ -45,8 +39,15 @@ def version(directory: Path, rules: str, schema: str = "id STRING NOT NULL, amou
 def ruling(
     directory: Path, rules: str, schema: str = "id STRING NOT NULL, amount DOUBLE", **settings: object
 ) -> Ruling:
-    inputs = inputs_of(directory, rules, schema)
-    return ruling_of(inputs.rules, inputs.schema, load({"mode": "real-time", **settings}))
+    (directory / "rules.yml").write_text(rules)
+    (directory / "payment.ddl").write_text(schema)
+    read = load_schema(directory / "payment.ddl")
+    return ruling_of(load_rules(directory / "rules.yml", read), read, load({"mode": "real-time", **settings}))
+
+
+def fingerprint_of(directory: Path, rules: str, settings: Settings) -> dict[str, str]:
+    made = ruling(directory, rules)
+    return fingerprint(Inputs(MODES["continuous"], filter_query(made.rules, made.schema, settings, None), 2), settings)
 
 
 def test_what_decides_makes_the_version(tmp_path: Path) -> None:
@@ -102,9 +103,9 @@ def test_what_is_no_set_of_rules_is_refused_by_name(document: object) -> None:
     ],
 )
 def test_a_process_own_settings_do_not_count(tmp_path: Path, changes: dict[str, object], unlike: list[str]) -> None:
-    inputs, settings = inputs_of(tmp_path, RULES), load({"mode": "continuous"})
+    settings = load({"mode": "continuous"})
     other: Settings = settings.model_copy(update=changes)
-    one, two = fingerprint(inputs, settings), fingerprint(inputs, other)
+    one, two = fingerprint_of(tmp_path, RULES, settings), fingerprint_of(tmp_path, RULES, other)
     assert sorted(name for name in one if one[name] != two[name]) == unlike
-    changed = fingerprint(inputs_of(tmp_path, RULES.replace("10", "20")), settings)
+    changed = fingerprint_of(tmp_path, RULES.replace("10", "20"), settings)
     assert [name for name in one if one[name] != changed[name]] == ["rules"]
