@@ -25,6 +25,7 @@ V1_CHECKPOINTS = "spark.sql.streaming.realTimeMode.dangerouslyAllowCheckpointV1.
 _ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 #: Real-time Mode, "Supported Queries": stateless queries, unions and stream-static joins.
 _STATELESS = _MAP_LIKE | {"Union", "Join", "Generate", "EventTimeWatermark"}
+_STATEFUL = frozenset({"Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct"})
 _ONE_ROW = "records of one key in one micro-batch would become one row, with one decision"
 
 
@@ -80,8 +81,9 @@ class Mode:
     `interval` is the time between commits, `resume` how the engine begins from a checkpoint.
     `writes_metadata`: its entries of the offset log have a metadata line. `writes_each_batch`: each batch has one.
     `lacks_features`: why the features of a rules file can't be computed in it; empty where they can.
-    `operators` are the logical operators that the mode runs, None for all of them. `engine_guarantee` is the
-    engine's own; `delivery_guarantee` is what Kafka holds in the end, as a start reads what the outputs hold.
+    `operators` are the logical operators that the mode runs, None for all of them; `keeps_state`: also those with
+    state. `engine_guarantee` is the engine's own; `delivery_guarantee` is what Kafka holds in the end, as a start reads
+    what the outputs hold.
     `objective_ms`: 99 of 100 decisions are to take no longer, in milliseconds, where no setting says otherwise.
     `colour` and `marker` (a shape by matplotlib's name) show it in terminal, plots and pages.
     """
@@ -102,6 +104,7 @@ class Mode:
     writes_metadata: bool = True
     writes_each_batch: bool = True
     operators: frozenset[str] | None = None
+    keeps_state: bool = True
     lacks_features: str = ""
     timely_commits: bool = False
     late_commits: bool = False
@@ -112,6 +115,12 @@ class Mode:
     session_conf: Options = _none
     log_delay_s: Callable[[Settings], float] = lambda _: 0
     delivery_guarantee: str = "exactly one decision"
+
+    def runs(self, operator: str) -> bool:
+        """Whether the mode can run a logical operator of Spark's."""
+        if self.operators is None:
+            return self.keeps_state or operator not in _STATEFUL
+        return operator in self.operators
 
     def commit_interval_s(self, settings: Settings) -> float:
         """How long a healthy query may show no sign of progress although it works."""
@@ -185,6 +194,7 @@ MODES: dict[ModeName, Mode] = {
             resume=Resume(runs_planned_again=True, skips_numbers=True),
             objective_ms=500,
             writes_each_batch=False,
+            keeps_state=False,  # AsyncProgressTrackingMicroBatchExecution.checkNotStatefulStreamingQuery
             trigger=_micro_batch,
             holds_tasks=False,
             sends_progress=True,
@@ -245,7 +255,7 @@ MODES: dict[ModeName, Mode] = {
             output_mode="update",
             sources=frozenset({"kafka", "format"}),
             sinks=frozenset({"kafka", "console"}),
-            operators=_STATELESS | {"Aggregate", "Expand"},
+            operators=_STATELESS | {"Aggregate", "Expand", "Deduplicate"},
             session_conf=_real_time,
         ),
     )

@@ -17,7 +17,7 @@ from fraud_filter.audit.books import Books, bounded_database, in_groups
 from fraud_filter.audit.gaps import Recorded, find_gaps, find_missing
 from fraud_filter.audit.result import AuditResult, Detection
 from fraud_filter.audit.rulings import Rulings
-from fraud_filter.config import Settings, output_topics
+from fraud_filter.config import Settings, output_topics, refused
 from fraud_filter.errors import UsageError
 from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.kafka.consumer import (
@@ -73,6 +73,9 @@ def audit(
         FraudFilterError: the broker stopped answering, or the disk is full.
     """
     began = time.monotonic()
+    if settings.query:
+        reason = "is a query of yours, and the audit decides by rules"
+        raise refused("query", settings.query, reason, "compare what it wrote by the source headers")
     schema = input_schema(settings)
     rules, _ = read_model(load_rules(settings.rules, schema), schema, settings)
     rulings = Rulings(ruling_of(rules, schema, settings), recorded, partial(reread_model, settings=settings))

@@ -35,6 +35,11 @@ GONE = {
     "monitoring": "metrics and the watchdog are always on",
     "generator_port": "give the port to `fraud-filter generate --metrics-port`",
 }
+#: What only the fraud filter knows.
+_FILTER_ONLY = (
+    "payment_schema", "record_format", "time_unit", "rules", "features_unsupported", "emit", "approved_topic",
+    "rejected_topic", "velocity_payments", "velocity_lag",
+)  # fmt: skip
 
 
 def default_env_file() -> Path:
@@ -81,8 +86,19 @@ def load(overrides: dict[str, Any] | None = None, env_file: Path | None = None) 
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{file} (FRAUD_ENV_FILE) can't be read: {reason}") from None
+    _check_query(settings)
     _check_topics(settings)
     return settings
+
+
+def _check_query(settings: Settings) -> None:
+    """What the fraud filter alone knows means nothing to a query of the user's."""
+    fields = Settings.model_fields
+    given = [name for name in _FILTER_ONLY if getattr(settings, name) != fields[name].default] if settings.query else []
+    if given:
+        names = ", ".join(map(named, given))
+        reason = f"is a query of yours, which has no {', '.join(given)}"
+        raise refused("query", settings.query, reason, f"take away the {names}, or the query")
 
 
 def _check_topics(settings: Settings) -> None:

@@ -61,6 +61,11 @@ class Settings(BaseSettings):
 
     mode: ModeName = Field("real-time", description="execution mode of the query")
     query_name: str = Field("fraud-filter", min_length=1, description="name of the query, a label of every metric")
+    query: str = Field(
+        "",
+        description="a Python function of yours in place of the fraud filter: my_query.py:transform, or "
+        "my_package.my_module:transform; docs/your-query.md",
+    )
     payment_schema: Path = Field(HOME / "app/payment.ddl", description="Spark DDL file with the fields of a record")
     record_format: Literal["json", "json-registry"] = Field(
         "json",
@@ -163,7 +168,10 @@ class Settings(BaseSettings):
         50, ge=2, le=1000, description="features: maximum records of a key that its state holds and a window sees"
     )
     velocity_partitions: int = Field(
-        2, ge=1, le=1000, description="features: partitions of the state, each with a task slot of its own"
+        2,
+        ge=1,
+        le=1000,
+        description="features, your query: partitions of the state, each with a task slot of its own",
     )
     velocity_lag: Duration = Field(
         "1 hour", description="features: older records are rejected as late when they are read; state is kept that long"

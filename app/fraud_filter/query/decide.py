@@ -23,6 +23,7 @@ from fraud_filter.query import invoke
 from fraud_filter.query.invoke import active_jvm, try_eval
 from fraud_filter.query.json_record import JsonRecord
 from fraud_filter.query.once import Written
+from fraud_filter.query.places import header, place_headers
 from fraud_filter.query.velocity import TRUNCATED, add_features, add_features_in_batch, is_late
 from fraud_filter.rules.language import read_predicate
 from fraud_filter.rules.ruleset import Rule, RuleSet
@@ -107,7 +108,7 @@ def decide(
     if written and rules.features:
         judged = judged.where(written.is_new())
     reason = F.coalesce("_unread", "_reason")
-    is_rejected, rejected = F.col("_reason").isNotNull(), F.array(_header(layout.HEADER_REASON, reason))
+    is_rejected, rejected = F.col("_reason").isNotNull(), F.array(header(layout.HEADER_REASON, reason))
     truncated = _truncated_header() if rules.features else F.array()
     own = _own_headers(topic_id, ruling_of(rules, schema, settings).version, model)
     if settings.emit == "flagged":
@@ -118,7 +119,7 @@ def decide(
         valid = F.when(F.col("_is_flagged"), flagged).otherwise(approved) if settings.emit == "all" else F.lit(flagged)
         return F.when(is_rejected, rejected).otherwise(valid)
 
-    decision = F.array(_header(layout.HEADER_DECISION, by_decision(layout.REJECT, layout.FLAG, layout.APPROVE)))
+    decision = F.array(header(layout.HEADER_DECISION, by_decision(layout.REJECT, layout.FLAG, layout.APPROVE)))
     return judged.select(
         F.col("_key").alias("key"),
         F.when(is_rejected, F.col("_value")).otherwise(_judged_json(schema, rules).cast("binary")).alias("value"),
@@ -257,25 +258,12 @@ def _judged_json(schema: PaymentSchema, rules: RuleSet) -> Column:
 
 def _own_headers(topic_id: str, version: str, model: SavedModel | None) -> Column:
     """Kafka headers: where a payment was read, its timestamp in milliseconds since 1970, by what it is decided."""
-    texts = {
-        layout.HEADER_TOPIC: F.col("_topic"),
-        layout.HEADER_PARTITION: F.col("_partition").cast("string"),
-        layout.HEADER_OFFSET: F.col("_offset").cast("string"),
-        layout.HEADER_TIMESTAMP: F.unix_millis("_timestamp").cast("string"),
-    }
-    if topic_id:
-        texts[layout.HEADER_TOPIC_ID] = F.lit(topic_id)
-    texts[layout.HEADER_RULES] = F.lit(version)
-    if model:
-        texts[layout.HEADER_MODEL] = F.lit(model.version)
-    return F.array(*(_header(key, text) for key, text in texts.items()))
+    by = [header(layout.HEADER_RULES, F.lit(version))]
+    by += [header(layout.HEADER_MODEL, F.lit(model.version))] if model else []
+    return F.array(*place_headers(topic_id), *by)
 
 
 def _truncated_header() -> Column:
     """There is none where no window is truncated."""
-    header = _header(layout.HEADER_TRUNCATED, F.col(TRUNCATED))
-    return F.when(F.col(TRUNCATED) != "", F.array(header)).otherwise(F.array())
-
-
-def _header(key: str, text: Column) -> Column:
-    return F.struct(F.lit(key).alias("key"), text.cast("binary").alias("value"))
+    one = header(layout.HEADER_TRUNCATED, F.col(TRUNCATED))
+    return F.when(F.col(TRUNCATED) != "", F.array(one)).otherwise(F.array())

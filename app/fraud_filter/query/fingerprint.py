@@ -21,7 +21,7 @@ _OWN = (
 def fingerprint(inputs: Inputs, settings: Settings) -> dict[str, str]:
     """By name a digest of the value; secrets are masked before, so that two passwords are alike."""
     parts: dict[str, Any] = {name: value for name, value in settings.shown().items() if name not in _OWN}
-    parts["rules"] = inputs.query.version
+    parts["query" if settings.query else "rules"] = inputs.query.version
     parts["model"] = inputs.query.model_version
     parts["program"] = [fraud_filter.__version__, metadata.version("pyspark")]
     return {name: hashlib.sha256(json.dumps(value).encode()).hexdigest()[:12] for name, value in parts.items()}

@@ -22,6 +22,7 @@ from fraud_filter.kafka.refusals import describe_error, no_topic
 from fraud_filter.modes import MODES, Mode
 from fraud_filter.query.filter_query import load_filter
 from fraud_filter.query.query import Query
+from fraud_filter.query.user_query import load_user_query
 from fraud_filter.records import most_written_bytes
 from fraud_filter.rules.features import Feature
 from fraud_filter.spark.executors import count_slots
@@ -47,9 +48,16 @@ _ADVICE = {
     "Window": "a window function",
     "Sort": "a sort",
     "Union": "a union",
+    "Generate": "an explode",
+    "Distinct": "a distinct",
+    "MapInPandas": "mapInPandas",
+    "MapInArrow": "mapInArrow",
     "GlobalLimit": "a limit",
     "LocalLimit": "a limit",
 }
+
+#: Operators that send a record to the task of its key.
+_SHUFFLING = ("Aggregate", "Deduplicate", "Distinct", "Repartition", "RepartitionByExpression")
 
 
 @dataclass(frozen=True)
@@ -82,13 +90,16 @@ def check_inputs(settings: Settings) -> Inputs:
     mode = MODES[settings.mode]
     _check_pair(settings, mode)
     _check_interval(settings, mode)
-    query = load_filter(settings, mode)
+    query = load_user_query(settings) if settings.query else load_filter(settings, mode)
     _check_checkpoint(settings)
     _check_port(settings)
     partitions = {"rate": rate_partitions(settings), "socket": 1}.get(settings.source, 0)
     if "kafka" in (settings.source, settings.sink):
         partitions = count_partitions(settings, first=True) or partitions
-    return Inputs(mode, query, partitions, state_partitions(query.features, settings))
+    kept = state_partitions(query.features, settings)
+    if settings.query and mode.holds_tasks and mode.runs("Aggregate"):
+        kept = settings.velocity_partitions  # so many cores are asked for; what it keeps is known when it is planned
+    return Inputs(mode, query, partitions, kept)
 
 
 def rate_partitions(settings: Settings) -> int:
@@ -131,25 +142,38 @@ def lacks_slots(inputs: Inputs, slots: int) -> bool:
 
 
 def check_plan(decisions: DataFrame, mode: Mode) -> None:
-    """Refuses operators that the low-latency modes can't run, before Spark does so with a stack trace.
+    """Refuses operators that the mode can't run, before Spark does so with a stack trace.
 
     Raises:
         UsageError: names the operator and the modes that can run it.
     """
-    if mode.operators is None:
-        return
     for node in _plan_nodes(decisions._jdf.queryExecution().analyzed()):
         kind = str(node.getClass().getSimpleName())
-        if kind == "StreamingRelation":  # of a format that only micro-batches can read
+        if not node.isStreaming():  # a table that records are joined with
+            continue
+        if kind == "StreamingRelation" and mode.operators:  # of a format that only micro-batches can read
             name = str(node.dataSource().className())
             able = [other.name for other in MODES.values() if other.operators is None and "format" in other.sources]
             reason = f"does not work in {mode.name} mode"
             raise refused("source", name, reason, f"it works in {', '.join(able)} mode")
-        if kind not in mode.operators | _SOURCES:
+        if kind not in _SOURCES and not mode.runs(kind):
+            modes = ", ".join(other.name for other in MODES.values() if other.runs(kind))
+            why = "it takes each record by itself" if mode.operators else "it keeps no state"
             raise UsageError(
-                f"the query contains {_ADVICE.get(kind, f'the operator {kind}')}, which {mode.name} mode can't run: "
-                f"it takes each record by itself; remove it, or give micro-batch to the {named('mode')}"
+                f"the query contains {operator_in_words(kind)}, which {mode.name} mode can't run: "
+                f"{why}; remove it, or give {modes} to the {named('mode')}"
             )
+
+
+def operator_in_words(kind: str) -> str:
+    """One of Spark's logical operators, as a user knows it."""
+    return _ADVICE.get(kind, f"the operator {kind}")
+
+
+def count_shuffles(rows: DataFrame) -> int:
+    """How often records are sent to other tasks, which keep state or only the order of a key."""
+    nodes = _plan_nodes(rows._jdf.queryExecution().analyzed())
+    return sum(node.isStreaming() and str(node.getClass().getSimpleName()) in _SHUFFLING for node in nodes)
 
 
 def _plan_nodes(plan: Any) -> Any:

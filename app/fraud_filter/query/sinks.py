@@ -71,8 +71,9 @@ def open_producers(spark: SparkSession, settings: Settings, count: int) -> None:
 
 def _triggered(writer: DataStreamWriter, mode: Mode, settings: Settings, checkpoint: str) -> DataStreamWriter:
     trigger = mode.trigger(settings)
+    output_mode = "update" if settings.query else mode.output_mode  # an aggregate gives its row after each change
     return (
-        writer.outputMode(mode.output_mode).option("checkpointLocation", checkpoint).trigger(**trigger)
+        writer.outputMode(output_mode).option("checkpointLocation", checkpoint).trigger(**trigger)
     )  # one argument, named by the mode
 
 

@@ -32,6 +32,8 @@ _PLACE = {
 def read(spark: SparkSession, mode: Mode, schema: PaymentSchema, settings: Settings, partitions: int = 0) -> DataFrame:
     """The records to judge: columns `_key`, `_value`, `_topic`, `_partition`, `_offset`, `_timestamp`.
 
+    For a query of the user's also `_headers`.
+
     `partitions`: how many the input topic has.
     """
     if settings.source == "rate":
@@ -50,6 +52,7 @@ def _kafka(spark: SparkSession, mode: Mode, settings: Settings, partitions: int)
     assigned = {"assign": json.dumps({topic: list(range(partitions))})}
     options = {
         **spark_kafka_options(settings),
+        **({"includeHeaders": "true"} if settings.query else {}),
         **(assigned if mode.holds_tasks else {"subscribe": topic}),
         "startingOffsets": settings.starting_offsets,
         "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
@@ -57,7 +60,7 @@ def _kafka(spark: SparkSession, mode: Mode, settings: Settings, partitions: int)
         **mode.source_options(settings),
         **settings.kafka_source_options,
     }
-    return _named(spark.readStream.format("kafka").options(**options).load())
+    return _named(spark.readStream.format("kafka").options(**options).load(), *(["headers"] if settings.query else []))
 
 
 def read_range(spark: SparkSession, settings: Settings, spans: Mapping[int, tuple[int, int]]) -> DataFrame:
@@ -77,8 +80,8 @@ def read_range(spark: SparkSession, settings: Settings, spans: Mapping[int, tupl
     return _named(spark.read.format("kafka").options(**options).load())
 
 
-def _named(records: DataFrame) -> DataFrame:
-    names = ("key", "value", "topic", "partition", "offset", "timestamp")
+def _named(records: DataFrame, *more: str) -> DataFrame:
+    names = ("key", "value", "topic", "partition", "offset", "timestamp", *more)
     return records.select(*(F.col(name).alias(f"_{name}") for name in names))
 
 

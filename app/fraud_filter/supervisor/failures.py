@@ -81,8 +81,8 @@ _INCURABLE = (
     (
         re.compile(
             r"org\.apache\.spark\.sql(\.\w+)*\.(ExtendedAnalysisException|AnalysisException|ParseException)"
-            r"|does not support (continuous|microbatch) processing"
-            r"|STREAMING_REAL_TIME_MODE\.INPUT_STREAM_NOT_SUPPORTED"
+            r"|does not support (continuous|microbatch) processing|does not support async progress tracking"
+            r"|STREAMING_REAL_TIME_MODE\.\w+"
         ),
         "Spark refuses the query in {mode} mode",
     ),

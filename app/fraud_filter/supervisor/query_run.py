@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fraud_filter.checkpoint.files import open_files
@@ -14,8 +14,10 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.modes import V1_CHECKPOINTS
 from fraud_filter.query import preflight
+from fraud_filter.query.user_query import UserQuery
 from fraud_filter.supervisor.failures import DataLossError, RestartableError, explain_failure
 from fraud_filter.supervisor.losses import compare, require_all
+from fraud_filter.text.logs import get_logger
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from fraud_filter.query.once import Written
     from fraud_filter.supervisor.java import Java
     from fraud_filter.supervisor.signals import Stop
+
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -52,13 +56,35 @@ def prepare(
     from fraud_filter.query import sources
     from fraud_filter.query.once import Written
 
-    if inputs.query.features:
+    if inputs.state_partitions:
         spark.conf.set(V1_CHECKPOINTS, "false")
     records = sources.read(spark, inputs.mode, inputs.query.schema, settings, inputs.partitions)
     written = Written(retries=not inputs.mode.holds_tasks)
     decisions = inputs.query.decide(records, settings, topic_id, written, watermark_ms=watermark_ms)
     preflight.check_plan(decisions, inputs.mode)
     return Prepared(inputs.partitions, settings, topic_id, decisions, written, watermark_ms)
+
+
+def plan_state(spark: SparkSession, inputs: preflight.Inputs, settings: Settings) -> preflight.Inputs:
+    """The inputs with the partitions of the state that a query of the user's keeps; tells what is not known of it.
+
+    Raises:
+        UsageError: it can't be planned, or the mode can't run it.
+    """
+    from fraud_filter.query import sources
+
+    query = inputs.query
+    if not isinstance(query, UserQuery):
+        return inputs
+    records = sources.read(spark, inputs.mode, query.schema, settings, inputs.partitions)
+    rows = query.rows(records, settings)
+    preflight.check_plan(rows, inputs.mode)
+    if reason := query.why_without_places(rows, records):
+        _log.warning(
+            "places_unknown", query=settings.query_name, function=query.reference, reason=reason,
+            not_told="latency, rows that are written twice, late writes",
+        )  # fmt: skip
+    return replace(inputs, state_partitions=preflight.count_shuffles(rows) * settings.velocity_partitions)
 
 
 def prepare_again(

@@ -25,7 +25,14 @@ from fraud_filter.supervisor.failures import AWAY, REASONS, Reason, RestartableE
 from fraud_filter.supervisor.handover import Handover, When, asked_by_signals
 from fraud_filter.supervisor.java import Java, silence
 from fraud_filter.supervisor.policy import Policy
-from fraud_filter.supervisor.query_run import Ending, explain_end, outlived_by_java, prepare_again, start_query
+from fraud_filter.supervisor.query_run import (
+    Ending,
+    explain_end,
+    outlived_by_java,
+    plan_state,
+    prepare_again,
+    start_query,
+)
 from fraud_filter.supervisor.rollback import note_former
 from fraud_filter.supervisor.set_aside import Search, set_aside
 from fraud_filter.supervisor.signals import Stop, stop_on_signals
@@ -237,6 +244,7 @@ class FilterRun:
     def _check(self) -> Event:
         spark, inputs, settings = self.spark, self.inputs, self.settings
         with self.stop.hastened_by(self.java.kill):
+            self.inputs = inputs = plan_state(spark, inputs, settings)
             if self.first and not self.standby:
                 preflight.check_slots(spark, inputs, settings)
             else:
@@ -264,7 +272,7 @@ class FilterRun:
             slots = await_slots(spark, inputs, self.settings, self.monitor, self.stop)
         broken = self.error is not None and self.error.reason == "state-unreadable"
         settings, position = self._find_position(state_is_broken=broken)
-        if self.search.start_at(position.at) and not self.stop.requested:
+        if inputs.query.sets_aside and self.search.start_at(position.at) and not self.stop.requested:
             with self.stop.hastened_by(self.java.kill):
                 has_moved = set_aside(
                     self.search, spark, self.java, inputs, position, self.written, self.monitor.metrics

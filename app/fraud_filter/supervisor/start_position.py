@@ -14,7 +14,7 @@ from fraud_filter.checkpoint.notes import INPUT, Began, Input, Loss, add_losses,
 from fraud_filter.checkpoint.plan import UnfitStateError
 from fraud_filter.checkpoint.progress import Offsets
 from fraud_filter.checkpoint.repair import finish, go_on_at, prepare_checkpoint
-from fraud_filter.config import Settings, duration_s
+from fraud_filter.config import Settings, duration_s, refused
 from fraud_filter.kafka.admin import require_append_time
 from fraud_filter.kafka.consumer import first_offsets, first_since, first_times_ms
 from fraud_filter.lock.checkpoint_lock import Lock
@@ -102,6 +102,11 @@ def _prepare(files: CheckpointFiles, inputs: Inputs, settings: Settings, *, stat
         require_all(found, settings)
     if not why and inputs.query.features and is_watermark_ahead(files, inputs, settings, found):
         why = "the state's watermark is ahead of payments that are not decided"
+    if why and inputs.state_partitions and not inputs.query.features:
+        raise refused(
+            "checkpoint", settings.checkpoint, f"has a state that the query can't go on from: {why}",
+            "put back a copy of it, or give a new location, where the state begins empty",
+        )  # fmt: skip
     if why and not found.at:  # nothing was read yet
         note_state(files, wanted_state(inputs, settings))
     elif why:

@@ -115,7 +115,7 @@ class WrittenDecisions:
 def _find_outputs(settings: Settings) -> list[str]:
     """The settings that name the outputs: with `emit=flagged` also that of approvals, if this user sees it there."""
     written = output_topics(settings)
-    if settings.emit == "all":
+    if settings.emit == "all" or settings.query:
         return written
     try:
         with open_consumer(settings) as consumer:
