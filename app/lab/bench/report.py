@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -21,9 +22,16 @@ from lab.bench.look import RC, looks, svg
 from lab.bench.plan import Load
 from lab.bench.result import MOST_STOLEN, StartResult
 from lab.bench.summary import compare, names_of, summarise_rounds
-from lab.bench.table import FAMILY_WORDS, rounded, verdict_lines, with_interval
+from lab.bench.table import (
+    FAMILY_WORDS,
+    markdown_kills,
+    markdown_results,
+    rounded,
+    verdict_lines,
+    with_interval,
+)
 from lab.harness.outcome import to_plain
-from lab.harness.tables import format_number
+from lab.harness.tables import format_number, write_between
 
 
 @dataclass(frozen=True)
@@ -90,12 +98,7 @@ def render_html(report: Report) -> str:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("lab.bench", ""), autoescape=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters |= {
-        "number": format_number,
-        "label": _label_fact,
-        "rounded": rounded,
-        "with_interval": with_interval,
-    }
+    environment.filters |= {"number": format_number, "rounded": rounded, "with_interval": with_interval}
     return environment.get_template("report.html.j2").render(
         load=report.load,
         data=data,
@@ -115,13 +118,6 @@ def render_html(report: Report) -> str:
     )
 
 
-def _label_fact(name: str) -> str:
-    """The name of a fact in words, with the unit that it ends with in brackets: warmup_s is "warmup (s)"."""
-    stem, _, last = name.rpartition("_")
-    units = {"s": "s", "ms": "ms", "gib": "GiB"}
-    return f"{stem.replace('_', ' ')} ({units[last]})" if last in units else name.replace("_", " ")
-
-
 def write_report(report: Report, folder: Path, stem: str) -> list[Path]:
     """Writes STEM-report.html and STEM-report.json into the folder, and a bench's plots as PNG; returns the paths.
 
@@ -137,6 +133,25 @@ def write_report(report: Report, folder: Path, stem: str) -> list[Path]:
             folder / f"{stem}-report.json": json.dumps(data, indent=1) + "\n",
         }
         return list(_write(texts, pictures))
+
+
+def write_docs(file: Path, data: Mapping[str, Any], *, killed: bool) -> None:
+    """Writes the table of results into a Markdown file, and what it was made from beside it: bench.json.gz.
+
+    Args:
+        data: a report's, as `report_data` gives it.
+        killed: the contenders were: the table of kills then, and kills.json.gz.
+
+    Raises:
+        FraudFilterError: a file can't be written.
+    """
+    name, write = ("kills", markdown_kills) if killed else ("bench", markdown_results)
+    write_between(file, name, write(data))
+    raw = json.dumps(data, separators=(",", ":")).encode()
+    try:
+        file.with_name(f"{name}.json.gz").write_bytes(gzip.compress(raw, mtime=0))
+    except OSError as error:
+        raise FraudFilterError(f"the raw data can't be written: {error}") from None
 
 
 def _write(texts: Mapping[Path, str], pictures: Mapping[Path, Figure]) -> Iterable[Path]:

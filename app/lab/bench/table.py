@@ -93,8 +93,9 @@ def detection_table(results: Sequence[Mapping[str, Any]]) -> Table | None:
     return table if table.row_count else None
 
 
-def markdown_results(results: Sequence[Mapping[str, Any]], compared: Sequence[Mapping[str, Any]]) -> str:
+def markdown_results(data: Mapping[str, Any]) -> str:
     """For the documentation: a line for each contender with latency, cost and what was lost, and the verdicts."""
+    results = data["results"]
     rates = sorted({result["rate"] for result in results})
     ends = list(dict.fromkeys((rates[0], rates[-1])))
     columns = [
@@ -113,10 +114,10 @@ def markdown_results(results: Sequence[Mapping[str, Any]], compared: Sequence[Ma
             *(rounded(at[rate].get("cpu_s_per_1000")) for rate in ends),
             format_number(sum(one["lost"] or 0 for one in mine.values())),
         ])  # fmt: skip
-    return "\n".join([markdown(columns, rows), "", *(f"- {line}" for line in verdict_lines(compared, "`"))])
+    return "\n".join([markdown(columns, rows), "", *(f"- {line}" for line in verdict_lines(data["compared"], "`"))])
 
 
-def markdown_kills(results: Sequence[Mapping[str, Any]]) -> str:
+def markdown_kills(data: Mapping[str, Any]) -> str:
     """What a kill did to each contender at each rate, for the documentation."""
     columns = ["contender", "payments/s", "s without a decision", "longest wait, s", "decided twice", "lost"]
     rows = [
@@ -127,7 +128,7 @@ def markdown_kills(results: Sequence[Mapping[str, Any]]) -> str:
             rounded(one["due_max_ms"] and one["due_max_ms"] / 1000),
             *(format_number(one[count]) for count in ("duplicated", "lost")),
         ]
-        for one in results
+        for one in data["results"]
     ]
     return markdown(columns, rows)
 

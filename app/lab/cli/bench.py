@@ -32,7 +32,7 @@ from lab.cli.options import docs_option, load_options
     metavar="DIR",
     help="where bench-report.html, bench-report.json and the plots go  [.]",
 )
-@docs_option("docs/benchmark.md", "bench")
+@docs_option("docs/results/bench.md", "bench")
 @settings_options(*KNOBS)
 def command(
     settings: Settings,
@@ -55,11 +55,10 @@ def command(
     """
     from lab.bench.contenders import available, parse_contenders
     from lab.bench.plan import Load, parse_rates
-    from lab.bench.report import report_data, write_report
+    from lab.bench.report import report_data, write_docs, write_report
     from lab.bench.run import run_bench
-    from lab.bench.table import BENCH, KILLED, markdown_kills, markdown_results, result_table, verdict_lines
+    from lab.bench.table import BENCH, KILLED, result_table, verdict_lines
     from lab.harness.outputs import check_directory
-    from lab.harness.tables import write_between
 
     under = Load(rates=parse_rates(rates), **load)
     chosen = available(parse_contenders(contenders), settings)
@@ -71,9 +70,5 @@ def command(
         click.echo(line)
     tell_end(report.problems, lambda: write_report(report, output, "bench"))
     if docs and data["results"]:
-        results = data["results"]
-        name = "kills" if under.kill else "bench"
-        write_between(
-            docs, name, markdown_kills(results) if under.kill else markdown_results(results, data["compared"])
-        )
+        write_docs(docs, data, killed=under.kill)
     return EXIT_OK if report.ok else EXIT_FAILED

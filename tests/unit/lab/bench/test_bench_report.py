@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 import struct
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from bench_sample import CHANGED, MEDIANS, sample_rate, sample_report, sample_starts
 from fraud_filter.errors import FraudFilterError
-from lab.bench.report import render_html, report_data, write_report
+from fraud_filter.home import HOME
+from lab.bench.report import render_html, report_data, write_docs, write_report
 from lab.bench.result import RateResult, StartResult
+from lab.bench.statistics import summarise
+from lab.bench.summary import compare, summarise_rounds
 from lab.bench.table import BENCH, DEMO, describe_start, detection_table, markdown_results, result_table
 from lab.harness.outcome import Audited
 from lab.harness.tables import NOT_MEASURED
@@ -23,14 +30,44 @@ FAILED = StartResult("streams", 1, error="Kafka Streams ended with exit code 1\n
 
 
 def test_the_table_for_the_documentation_has_a_line_for_each_contender() -> None:
-    data = report_data(sample_report())
-    table, _, verdicts = markdown_results(data["results"], data["compared"]).partition("\n\n")
+    table, _, verdicts = markdown_results(report_data(sample_report())).partition("\n\n")
     head, _, *lines = table.splitlines()
     assert head.startswith("| contender | due p50, ms at 100/s | due p99, ms at 100/s | due p50, ms at 1,000/s |")
     assert "- At 1,000/s `real-time` against `streams`: p50 1." in verdicts
     assert [line.split(" | ")[0] for line in lines] == [f"| `{name}`" for name in MEDIANS]
     assert {line.count(" | ") for line in lines} == {head.count(" | ")}
     assert all(line.endswith(" | 2 | 2 | 0 |") for line in lines)
+
+
+def _again(data: Mapping[str, Any]) -> str:
+    """The table that raw data give, made anew from the latencies of each start."""
+    names = {one.name for one in fields(RateResult)} - {"audit", "due_20us", "due"}
+    starts = []
+    for start in data["rounds"]:
+        rates = []
+        for rate in start["rates"]:
+            counts = {int(step): count for step, count in rate["due_20us"].items()}
+            audit = Audited(*(rate[name] for name in ("lost", "duplicated", "unexpected", "late_writes")))
+            known = {name: rate[name] for name in names}
+            rates.append(RateResult(**known, due=summarise(counts), due_20us=counts, audit=audit))
+        starts.append(StartResult(**{**start, "rates": tuple(rates)}))
+    return markdown_results({"results": summarise_rounds(starts), "compared": compare(starts)})
+
+
+def test_what_stands_beside_the_table_is_all_that_it_is_made_from(tmp_path: Path) -> None:
+    page = tmp_path / "results.md"
+    page.write_text("<!-- bench: begin -->\n<!-- bench: end -->\n")
+    starts = [*sample_starts(), replace(sample_starts()[0], round=4, is_set_aside=True)]
+    write_docs(page, report_data(sample_report(starts)), killed=False)
+    raw = json.loads(gzip.decompress((tmp_path / "bench.json.gz").read_bytes()))
+    assert _again(raw) in page.read_text()
+    assert [start["is_set_aside"] for start in raw["rounds"]].count(True) == 1
+
+
+@pytest.mark.parametrize("file", sorted((HOME / "docs/results").glob("bench.json.gz")))
+def test_the_documented_table_is_that_of_its_raw_data(file: Path) -> None:
+    raw = json.loads(gzip.decompress(file.read_bytes()))
+    assert _again(raw) in (HOME / "docs/results/bench.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

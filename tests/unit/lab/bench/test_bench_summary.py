@@ -138,5 +138,5 @@ def test_who_was_killed_may_repeat_what_it_promises_no_more_of() -> None:
 def test_documentation_shows_what_a_kill_did() -> None:
     killed = start("streams", 1, 2.0, gap_s=1.82, audit=Audited(0, 450, 0))
     (result,) = summarise_rounds([killed])
-    row = markdown_kills([{**result, "due_max_ms": 2500}]).splitlines()[-1]
+    row = markdown_kills({"results": [{**result, "due_max_ms": 2500}]}).splitlines()[-1]
     assert row == "| `streams` | 100 | 1.82 | 2.5 | 450 | 0 |"
