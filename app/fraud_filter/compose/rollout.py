@@ -29,7 +29,7 @@ _PORTS = {FILTER: "9400", STANDBY: "9400", PROBE: "9401"}
 _TRIES, _BEGINNING = 3, b"# HELP "
 _UP = "fraud_filter_up"
 #: Told to a standby (`supervisor.handover`).
-_SIGNALS = {"commit": "SIGUSR1", "now": "SIGUSR2"}
+_SIGNALS = {"commit": "USR1", "now": "USR2"}
 _LOOK_S = 0.5
 #: The end of a filter, as docker-compose.yml has it, in seconds.
 _END_S = 70
@@ -90,7 +90,8 @@ def hand_over(stack: Stack, following: str, at: Literal["commit", "now"], timeou
     """
     deadline = time.monotonic() + timeout_s
     for state in _running(stack, following):
-        state.container.kill(signal=_SIGNALS[at])
+        # Not by `docker kill`: Docker takes any signal for a stop by hand, and no longer restarts the container.
+        state.container.exec_run(["sh", "-c", f"kill -{_SIGNALS[at]} 1"])
     while not total(stack, following, (_UP,)):
         if time.monotonic() > deadline:
             raise FraudFilterError(
