@@ -242,9 +242,10 @@ class FilterRun:
         self.inputs = replace(self.inputs, partitions=counted or self.inputs.partitions)
 
     def _check(self) -> Event:
-        spark, inputs, settings = self.spark, self.inputs, self.settings
+        spark, settings = self.spark, self.settings
+        with self._within_start():
+            self.inputs = inputs = plan_state(spark, self.inputs, settings)
         with self.stop.hastened_by(self.java.kill):
-            self.inputs = inputs = plan_state(spark, inputs, settings)
             if self.first and not self.standby:
                 preflight.check_slots(spark, inputs, settings)
             else:
