@@ -36,6 +36,7 @@ GROUPS: Sections = {
         ),
         "init": ("fraud_filter.cli.config:init", "Write a project of your own: rules, schema, topics, settings."),
         "rules": ("fraud_filter.cli.rules", "Check the rules, or try them on a file of records."),
+        "check-query": ("fraud_filter.cli.check_query", "Say in which modes a Python function of yours runs."),
         "train": ("fraud_filter.cli.train", "Learn from labelled payments which are fraud, and save the model."),
         "topics": ("fraud_filter.cli.kafka:topics", "Create the topics with their settings."),
         "access": ("fraud_filter.cli.kafka:access", "Create Kafka's users and set their rights."),

@@ -147,7 +147,7 @@ def check_plan(decisions: DataFrame, mode: Mode) -> None:
     Raises:
         UsageError: names the operator and the modes that can run it.
     """
-    for node in _plan_nodes(decisions._jdf.queryExecution().analyzed()):
+    for node in plan_nodes(decisions._jdf.queryExecution().analyzed()):
         kind = str(node.getClass().getSimpleName())
         if not node.isStreaming():  # a table that records are joined with
             continue
@@ -172,15 +172,16 @@ def operator_in_words(kind: str) -> str:
 
 def count_shuffles(rows: DataFrame) -> int:
     """How often records are sent to other tasks, which keep state or only the order of a key."""
-    nodes = _plan_nodes(rows._jdf.queryExecution().analyzed())
+    nodes = plan_nodes(rows._jdf.queryExecution().analyzed())
     return sum(node.isStreaming() and str(node.getClass().getSimpleName()) in _SHUFFLING for node in nodes)
 
 
-def _plan_nodes(plan: Any) -> Any:
+def plan_nodes(plan: Any) -> Any:
+    """All operators of a plan."""
     yield plan
     children = plan.children()
     for index in range(children.size()):
-        yield from _plan_nodes(children.apply(index))
+        yield from plan_nodes(children.apply(index))
 
 
 def state_partitions(features: tuple[Feature, ...], settings: Settings) -> int:
