@@ -93,7 +93,7 @@ def run_rounds(
 def run_in_rounds(
     start: Callable[[_Item, int], StartResult], items: Sequence[_Item], rounds: int, *, seed: int, most_repeats: int
 ) -> list[StartResult]:
-    """Starts each item once a round, in another random order each time.
+    """Starts each item once a round, in another random order each time; a single round keeps the given one.
 
     A round in which a start was disturbed is set aside and run again, all of it, since contenders are compared within
     a round; so often altogether, after which disturbed rounds count, too.
@@ -105,7 +105,7 @@ def run_in_rounds(
     number = aside = 0
     while number - aside < rounds:
         number += 1
-        order = random.Random(f"{seed} {number}").sample(items, len(items))
+        order = random.Random(f"{seed} {number}").sample(items, len(items)) if rounds > 1 else items
         ran = [start(item, number) for item in order]
         if aside < most_repeats and any(one.is_disturbed for one in ran):
             aside += 1

@@ -37,6 +37,7 @@ def test_each_round_has_all_in_an_order_of_its_own_that_the_seed_gives() -> None
     assert {"".join(sorted(order)) for order in orders} == {"abcdef"}
     assert run_in_rounds(_started, "abcdef", 4, seed=1, most_repeats=4) == ran
     assert run_in_rounds(_started, "abcdef", 4, seed=2, most_repeats=4) != ran
+    assert [one.contender for one in run_in_rounds(_started, "fbc", 1, seed=1, most_repeats=1)] == ["f", "b", "c"]
 
 
 def test_a_disturbed_start_has_its_whole_round_run_again_and_both_are_kept() -> None:
