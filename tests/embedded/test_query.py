@@ -250,7 +250,7 @@ def test_a_long_block_list_stays_out_of_the_plan(spark: Any) -> None:
     ("mode", "what", "make", "others"),
     [
         ("continuous", r"a deduplication \(dropDuplicates\)", lambda one: one.dropDuplicates(["value"]), "micro-batch"),
-        ("real-time", r"a deduplication \(dropDuplicates\)", lambda one: one.dropDuplicates(["value"]), "micro-batch"),
+        ("async-progress", r"a deduplication \(dropDuplicates", lambda one: one.dropDuplicates(["value"]), "real-time"),
         ("continuous", "an aggregation", lambda one: one.groupBy("value").count(), "real-time"),
         ("continuous", "a watermark", lambda one: one.withWatermark("timestamp", "1 second"), "real-time"),
     ],
