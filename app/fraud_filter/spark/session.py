@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import re
 import time
@@ -18,6 +19,7 @@ from fraud_filter.java import class_archive, gateway
 from fraud_filter.modes import Mode
 
 if TYPE_CHECKING:
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 _HOST = r"(?:[^\s,:/\[\]]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}"
@@ -42,7 +44,9 @@ _RULES_CONF = {
 _NO_ID = "spark-application-"
 _NOT_TAKEN = "gives no session: no master took the application; is spark.authenticate.secret the master's?"
 #: The most cores that an application gets of a standalone cluster.
-CORES = "spark.cores.max"
+_CORES = "spark.cores.max"
+#: What it asks of YARN and Kubernetes: so many executors, each with so many cores; Spark's defaults are 2 and 1.
+_EXECUTORS, _EACH = "spark.executor.instances", "spark.executor.cores"
 _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer."
 _EXCLUDED_RULES = (
     # Pushed below the projections, the filter on the rules would repeat the JSON parser once for each use of a field,
@@ -153,7 +157,8 @@ def connect(java: Any, settings: Settings, cores: int = 0) -> SparkSession:
 
     Args:
         java: the gateway that `launch` returned.
-        cores: how many to ask a standalone cluster for, where no setting of the user's says it; 0: all that it has.
+        cores: how many to ask a cluster for, where no setting of the user's says it; 0: what the cluster gives by
+            itself.
 
     Raises:
         UsageError: the master gives none; the Java process is told to end.
@@ -162,8 +167,8 @@ def connect(java: Any, settings: Settings, cores: int = 0) -> SparkSession:
     from pyspark.sql import SparkSession
 
     conf = SparkConf(_jvm=java.jvm).setAll(list(settings.secret_spark_conf().items()))
-    if cores and settings.spark_master.startswith("spark://"):
-        conf.setIfMissing(CORES, str(cores))
+    if cores:
+        ask_for(conf, settings.spark_master, cores)
     # In the main thread PySpark would put a handler of its own on SIGINT, which cuts calls to Java short.
     with ThreadPoolExecutor(1) as aside:
         starting = aside.submit(lambda: SparkSession(SparkContext(conf=conf, gateway=java)))
@@ -184,6 +189,26 @@ def connect(java: Any, settings: Settings, cores: int = 0) -> SparkSession:
         java.shutdown()
         raise refused("spark_master", settings.spark_master, _NOT_TAKEN)
     return spark
+
+
+def ask_for(conf: SparkConf, master: str, cores: int) -> None:
+    """Has an application ask its cluster for as many executors as give so many cores, where `conf` does not say it."""
+    if master.startswith("spark://"):
+        conf.setIfMissing(_CORES, str(cores))
+    elif _has_manager(master):
+        conf.setIfMissing(_EXECUTORS, str(math.ceil(cores / int(conf.get(_EACH, "1")))))
+
+
+def asked_cores(conf: SparkConf, master: str) -> int:
+    """The cores that an application asks its cluster for; 0: as many as there are."""
+    if _has_manager(master):
+        return int(conf.get(_EXECUTORS, "2")) * int(conf.get(_EACH, "1"))
+    return int(conf.get(_CORES, "0"))
+
+
+def _has_manager(master: str) -> bool:
+    """Whether executors are started by YARN or by Kubernetes, which know nothing of `spark.cores.max`."""
+    return master == "yarn" or master.startswith("k8s://")
 
 
 def _check_master(settings: Settings) -> None:

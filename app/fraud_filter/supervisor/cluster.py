@@ -28,7 +28,7 @@ _PATIENCE, _DEFAULT = "spark.scheduler.maxRegisteredResourcesWaitingTime", "30s"
 
 
 def await_executors(spark: SparkSession, settings: Settings, stop: Stop) -> None:
-    """Waits for all cores that the application asks for (spark.cores.max), for so long as Spark would.
+    """Waits for all cores that the application asks for, for so long as Spark would.
 
     Long tasks stay on the executor where they begin: the first one alone would get them all. Spark itself would wait
     before it opens the session, which takes as long as executors take to start; it is told not to (`session`).
@@ -37,7 +37,7 @@ def await_executors(spark: SparkSession, settings: Settings, stop: Stop) -> None
         return
     conf = spark.sparkContext.getConf()
     jvm: Any = spark._jvm
-    wanted = int(conf.get(session.CORES, "0"))
+    wanted = session.asked_cores(conf, settings.spark_master)
     until = time.monotonic() + jvm.org.apache.spark.network.util.JavaUtils.timeStringAsSec(
         conf.get(_PATIENCE, _DEFAULT)
     )
@@ -45,13 +45,13 @@ def await_executors(spark: SparkSession, settings: Settings, stop: Stop) -> None
         stop.event.wait(_LOOK_S)
 
 
-def asked_too_few(spark: SparkSession, inputs: preflight.Inputs) -> bool:
+def asked_too_few(spark: SparkSession, inputs: preflight.Inputs, settings: Settings) -> bool:
     """Whether the application asked its cluster for fewer cores than the query needs by now.
 
     What an application asks for is fixed for its life: only a new one can have more.
     """
-    asked = int(spark.sparkContext.getConf().get(session.CORES, "0"))
-    return 0 < asked < inputs.slots
+    conf = spark.sparkContext.getConf()
+    return 0 < session.asked_cores(conf, settings.spark_master) < inputs.slots
 
 
 def await_slots(spark: SparkSession, inputs: preflight.Inputs, settings: Settings, monitor: Monitor, stop: Stop) -> int:

@@ -357,7 +357,7 @@ class FilterRun:
             self.stop.event.wait(self.lock.look_s * _LOOKS_OF_STANDBY)
             return "query-restarts"
         self._count_partitions()
-        if asked_too_few(self.spark, self.inputs):
+        if asked_too_few(self.spark, self.inputs, self.settings):
             raise error
         self._report_restart(error)
         return "query-restarts"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyspark import SparkConf
 
 from fraud_filter.config import load
 from fraud_filter.errors import UsageError
@@ -25,3 +26,37 @@ def test_a_master_that_does_not_answer_is_named_with_the_reason(host: str, monke
     with pytest.raises(UsageError, match=r"setting spark_master .* does not answer: .*: \w+") as told:
         session.launch(load({"spark_master": f"spark://{host}"}))
     assert all(one in str(told.value) for one in host.split(","))
+
+
+@pytest.mark.parametrize(
+    ("master", "own", "asked"),
+    [
+        ("spark://host:7077", {}, {"spark.cores.max": "5"}),
+        ("spark://host:7077", {"spark.cores.max": "8"}, {"spark.cores.max": "8"}),
+        ("yarn", {}, {"spark.executor.instances": "5"}),
+        ("k8s://https://host:6443", {"spark.executor.cores": "4"}, {"spark.executor.instances": "2"}),
+        ("k8s://https://host:6443", {"spark.executor.instances": "1"}, {"spark.executor.instances": "1"}),
+        ("local-cluster[2,1,512]", {}, {}),
+    ],
+)
+def test_an_application_asks_each_kind_of_cluster_for_the_cores_that_it_needs(
+    master: str, own: dict[str, str], asked: dict[str, str]
+) -> None:
+    conf = SparkConf(loadDefaults=False).setAll(list(own.items()))
+    session.ask_for(conf, master, 5)
+    assert dict(conf.getAll()) == own | asked
+
+
+@pytest.mark.parametrize(
+    ("master", "conf", "cores"),
+    [
+        ("spark://host:7077", {"spark.cores.max": "5", "spark.executor.instances": "9"}, 5),
+        ("spark://host:7077", {}, 0),
+        ("yarn", {}, 2),
+        ("yarn", {"spark.cores.max": "5", "spark.executor.instances": "3"}, 3),
+        ("k8s://https://host:6443", {"spark.executor.instances": "2", "spark.executor.cores": "4"}, 8),
+        ("local-cluster[2,1,512]", {}, 0),
+    ],
+)
+def test_the_cores_that_are_waited_for_are_those_asked_for(master: str, conf: dict[str, str], cores: int) -> None:
+    assert session.asked_cores(SparkConf(loadDefaults=False).setAll(list(conf.items())), master) == cores
