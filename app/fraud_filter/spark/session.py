@@ -27,6 +27,8 @@ _MASTER = re.compile(
     r"local(\[(\*|[1-9][0-9]*)(, *[1-9][0-9]*)?\])?|local-cluster\[[0-9, ]+\]|yarn|k8s://\S+"
     rf"|spark://{_HOST}(,{_HOST})*"
 )
+#: Jars without which Spark takes no such master. The images leave them out.
+_MANAGERS = {"yarn": "spark-yarn_*.jar", "k8s": "spark-kubernetes_*.jar"}
 #: A master that starts at the same time as the filter answers by then.
 _MASTER_ANSWERS_S = 10.0
 _LOOK_S = 0.5
@@ -218,6 +220,9 @@ def _check_master(settings: Settings) -> None:
         remedy = "give local[N], local[*], spark://HOST:PORT, yarn or k8s://URL"
         raise refused("spark_master", master, "is no address of a Spark master", remedy)
     scheme, _, hosts = master.partition("://")
+    if scheme in _MANAGERS and not any(spark_jars().glob(_MANAGERS[scheme])):
+        lack = f"needs a jar of Spark's that is not in {spark_jars()}: {_MANAGERS[scheme]}"
+        raise refused("spark_master", master, lack, "take Spark as pip installs it; this project's images leave it out")
     if scheme != "spark":
         return
     until = time.monotonic() + _MASTER_ANSWERS_S
@@ -290,11 +295,16 @@ def _java_options(settings: Settings) -> Iterator[str]:
         yield class_archive.java_options(archive)
 
 
-def connector_jars() -> list[Path]:
-    """Jars of Spark's Kafka connector; empty where they already lie beside Spark's own, as in the Spark image."""
+def spark_jars() -> Path:
+    """The folder of Spark's own jars."""
     import pyspark
 
-    if any((Path(pyspark.__file__).parent / "jars").glob("spark-sql-kafka-*.jar")):
+    return Path(pyspark.__file__).parent / "jars"
+
+
+def connector_jars() -> list[Path]:
+    """Jars of Spark's Kafka connector; empty where they already lie beside Spark's own, as in the Spark image."""
+    if any(spark_jars().glob("spark-sql-kafka-*.jar")):
         return []
     from fraud_filter.java.jars import resolve_jars
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pyspark import SparkConf
 
@@ -17,6 +19,18 @@ from fraud_filter.spark import session
 )  # fmt: skip
 def test_what_is_no_address_of_a_master_is_refused_as_such(master: str) -> None:
     with pytest.raises(UsageError, match=r"setting spark_master .* is no address of a Spark master; give local"):
+        session.launch(load({"spark_master": master}))
+
+
+@pytest.mark.parametrize(("master", "jar"), [("yarn", "spark-yarn_"), ("k8s://https://host:6443", "spark-kubernetes_")])
+def test_a_manager_whose_jars_are_left_out_is_refused_by_their_name(
+    master: str, jar: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert list(session.spark_jars().glob(f"{jar}*.jar")), "pip's Spark has it"
+    monkeypatch.setattr(session, "spark_jars", lambda: tmp_path)
+    with pytest.raises(
+        UsageError, match=rf"setting spark_master .* needs a jar of Spark's .*: {jar}\*\.jar; take Spark"
+    ):
         session.launch(load({"spark_master": master}))
 
 
