@@ -48,15 +48,16 @@ test-embedded: $(READY) ## Run the tests on a real Kafka and a real Spark; those
 test-integration: $(READY) ## Run the tests on the Compose stack; needs a Docker Engine
 	$(BIN)/pytest tests/integration -m "not timed $(SCOPE)" $(ARGS)
 
-lint: $(READY) ## Check style, types, shell scripts, YAML, and Prometheus' rules
+lint: $(READY) ## Check style, types, shell scripts, YAML, Prometheus' rules, and Kubernetes' manifests
 	.ci/lint
 
 fuzz: $(READY) ## Draw rules and records for about an hour, and compare Spark with the audit: make fuzz TIMES=10 for less
 	$(BIN)/pytest tests/embedded -k fuzzed --fuzz-times $(or $(TIMES),80) $(ARGS)
 
-generated: $(READY) ## Write Grafana's dashboards and the tables of docs/metrics.md and docs/settings.md again
+generated: $(READY) ## Write Grafana's dashboards, tables of the docs and parts of Kubernetes' manifests again
 	$(BIN)/python monitoring/grafana/boards monitoring/grafana/dashboards
 	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/manifests.py
 
 lock: $(READY) ## Pin Python packages and jars again, with checksums
 	app/lock

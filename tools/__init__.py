@@ -1,1 +1,2 @@
-"""What makes this checkout's files: bills of materials, reference tables, locks of jars. No part of the package."""
+"""What makes and checks this checkout's files: bills of materials, reference tables, locks of jars, Kubernetes'
+manifests. No part of the package."""
