@@ -9,7 +9,7 @@ import json
 import struct
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -25,8 +25,10 @@ from fraud_filter.schema import APPROVE, FLAG, REASON_LATE, REASON_UNDECIDABLE, 
 #: What should become of a payment, beside the decisions that are written. PASS: no rule matches it, and that is not
 #: written. UNTOLD: it is valid, and no one can tell whether it is to be flagged. FAILED: the oracle could not judge it.
 PASS, UNTOLD, FAILED = "pass", "untold", "failed"
-#: Decisions that are written, and those of them about valid payments.
-_VERBS = {FLAG: "flagged", REJECT: "rejected", APPROVE: "approved"}
+#: A query of the user's is to write a row, or wrote one.
+ROW = "row"
+#: Decisions and rows that are written, and those of them about valid payments.
+_VERBS = {FLAG: "flagged", REJECT: "rejected", APPROVE: "approved", ROW: "written"}
 _WRITTEN, _VALID = tuple(_VERBS), (FLAG, APPROVE)
 
 _FINDINGS = ("lost", "duplicated", "unexpected", "unjudged")
@@ -72,7 +74,7 @@ _FOUND = f"""
     SELECT 'duplicated' AS finding, part, place, kind FROM judged WHERE verdict IN ('different', 'right')
     QUALIFY row_number() OVER (PARTITION BY part, place ORDER BY kind) > 1
     ORDER BY finding, part, place, kind"""  # noqa: S608
-_COUNTS = f"""SELECT count(*) FILTER (kind = '{FLAG}') AS written,
+_COUNTS = f"""SELECT count(*) FILTER (kind IN ('{FLAG}', '{ROW}')) AS written,
     count(*) FILTER (kind = '{APPROVE}') AS approved,
     count(*) FILTER (kind IN {_VALID} AND verdict IN ('different', 'right') AND content IS DISTINCT FROM ''::BLOB)
         AS compared,
@@ -227,6 +229,19 @@ class Books:
             self._slice(partition, offset), partition, offset, version, kind, at_ms, told, content, is_due
         )
 
+    def expect_row(self, place: Place, kind: str, value: Hashable = None, *, is_due: bool = True) -> None:
+        """Notes what a query of the user's should make of a record.
+
+        Args:
+            kind: ROW, PASS or FAILED.
+            value: of the row, None for any.
+            is_due: a row that is not may be written, too.
+        """
+        content = None if value is None else _hashes((value,))
+        self._counts[kind] += is_due
+        number, offset, at_ms = place
+        self._due.append_row(self._slice(number, offset), number, offset, 0, kind, at_ms, None, content, is_due)
+
     def find(self, kind: str, partition: int, offset: int, reason: str) -> None:
         """Notes a finding."""
         self._counts[kind] += 1
@@ -253,7 +268,7 @@ class Books:
         features = FeatureCounts(counts["compared"], counts["differing"], counts[UNTOLD], counts["truncated"])
         return {
             **{name: counts[name] for name in (*_FINDINGS, "written", "approved", "rejected", "undecided")},
-            "expected": counts[FLAG],
+            "expected": counts[FLAG] + counts[ROW],
             "approved_expected": counts[APPROVE],
             "rejected_expected": counts[REJECT],
             "late_writes": next(self._ask(_LATE))["late"],
@@ -271,7 +286,7 @@ class Books:
 
     def _differences(self, one: Mapping[str, Any]) -> list[str]:
         """The names of the parts in which the content differs."""
-        if one["verdict"] != "different" or not one["content"]:
+        if one["verdict"] != "different" or not one["content"] or one["kind"] == ROW:
             return []
         names = ("key", "value") if one["kind"] == REJECT else self._names[one["version"]]
         pairs = zip(names, memoryview(one["content"]).cast("I"), memoryview(one["due_content"]).cast("I"), strict=True)
@@ -286,12 +301,23 @@ def _reason(one: Mapping[str, Any], names: Sequence[str]) -> str:
     if one["finding"] == "lost":
         return f"should be {its}"
     if one["verdict"] == "another time":
-        return f"decided with source.timestamp {one['at_ms']}, but the record's is {one['due_ms']}"
+        verb = "written" if kind == ROW else "decided"
+        return f"{verb} with source.timestamp {one['at_ms']}, but the record's is {one['due_ms']}"
+    if kind == ROW:
+        return _WRONG_ROW[one["due_kind"]]
     if one["content"] == b"":
         return f"{_VERBS[kind]} with a value that is not a record with rules"
     if one["verdict"] == "uncalled for" or (kind in _VALID and one["told"] != one["due_told"]):
         return f"{its} instead of {due}"
     return f"written with another {', '.join(names)} than the record's"
+
+
+#: What is wrong with a row, by what should become of its record.
+_WRONG_ROW = {
+    ROW: "written with another value than expected",
+    PASS: "written, but no row is expected",
+    None: "written, but there is no such record",
+}
 
 
 def _told(kind: str | None, told: str | None) -> str:

@@ -67,7 +67,7 @@ def recorded_in(files: CheckpointFiles, settings: Settings, topic_id: str) -> Re
     newest = CheckpointReader(files, settings.input_topic).newest()
     versions = [one for one in VERSIONS.read(files) if one.topic_id == topic_id]
     # Rules that come back are the same document.
-    names = {one.version for one in versions}
+    names = set() if settings.query else {one.version for one in versions}
     rulings = {version: read_ruling(document_of(version).read(files), version, settings) for version in names}
     return Recorded(losses, newest.end if newest else kept.first, kept.begin, versions, rulings)
 

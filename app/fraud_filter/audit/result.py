@@ -20,9 +20,13 @@ from fraud_filter.text.terminal import printable
 _FAMILIES = {"rules": "single records", "velocity": "velocity", "model": "the model's score"}
 
 
-def _row(label: str, *, is_fault: bool = False) -> Any:
-    """A figure of the table: what it counts, and whether more than none is wrong."""
-    return field(default=0, metadata={"label": label, "is_fault": is_fault})
+def _row(label: str, *, is_fault: bool = False, of_query: str | None = None) -> Any:
+    """A figure of the table: what it counts, and whether more than none is wrong.
+
+    `of_query`: what it counts of a query of the user's, None: the same, "": there is no such.
+    """
+    of_query = label if of_query is None else of_query
+    return field(default=0, metadata={"label": label, "is_fault": is_fault, "of_query": of_query})
 
 
 @dataclass(frozen=True, order=True)
@@ -112,7 +116,8 @@ class AuditResult:
     labelled fraud. `versions` counts the written records by the version of the rules in their header, "" where there is
     none; `unknown` of them have one that is neither the given rules' nor in the checkpoint, and were judged by those
     that were due. `late_writes` are records that a writer appended after the first one of a later writer: each may
-    repeat a decision.
+    repeat a decision. Of a query of the user's `expected` and `written` are rows; without its `expect` it is not known
+    what is `expected` and `lost` (None), as `not_told` says.
     """
 
     start: dict[int, int]
@@ -120,20 +125,21 @@ class AuditResult:
     took_s: float
     examples: dict[str, tuple[Finding, ...]]
     payments: int = _row("records read")
-    expected: int = _row("records that should be flagged")
-    written: int = _row("flagged records written")
-    approved_expected: int = _row("records that should be approved")
-    approved: int = _row("approved records written")
-    rejected_expected: int = _row("records that should be rejected")
-    rejected: int = _row("records rejected")
+    expected: int | None = _row("records that should be flagged", of_query="rows that should be written")
+    written: int = _row("flagged records written", of_query="rows written")
+    approved_expected: int = _row("records that should be approved", of_query="")
+    approved: int = _row("approved records written", of_query="")
+    rejected_expected: int = _row("records that should be rejected", of_query="")
+    rejected: int = _row("records rejected", of_query="")
     former: int = _row("records about a former topic of this name, left out")
-    lost: int = _row("records lost (without the decision that should be written)", is_fault=True)
+    lost: int | None = _row("records lost (without what should be written)", is_fault=True)
     duplicated: int = _row("records that repeat another")
     unexpected: int = _row("records that should not be there", is_fault=True)
-    unjudged: int = _row("records that can't be judged: their decisions are not checked", is_fault=True)
+    unjudged: int = _row("records that can't be judged: what was written is not checked", is_fault=True)
     late_writes: int = _row("records that a writer wrote after a later one had begun")
     undecided: int = 0
     unknown: int = 0
+    not_told: str = ""
     reject_reasons: dict[str, int] = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
     missing: tuple[Gap, ...] = ()
@@ -174,22 +180,24 @@ def print_audit(result: AuditResult, settings: Settings, console: Console | None
     if not result.payments:
         console.print(f"Nothing to audit: {settings.input_topic} holds no record at offsets {offsets}.", markup=False)
     if result.payments or not result.ok:
-        console.print(_table(result, f"Audit of {settings.input_topic}, offsets by partition {offsets}"))
+        title = f"Audit of {settings.input_topic}, offsets by partition {offsets}"
+        console.print(_table(result, title, "of_query" if settings.query else "label"))
     if result.detection:
         console.print(_detection(result.detection))
     for line in _lines(result):
         console.print(line, markup=False)
 
 
-def _table(result: AuditResult, title: str) -> Table:
+def _table(result: AuditResult, title: str, labels: str) -> Table:
     table = Table(title=title)
     table.add_column("what")
     table.add_column("count", justify="right")
     parts: list[Any] = [result, *filter(None, [result.features])]
     figures = [(getattr(part, one.name), one.metadata) for part in parts for one in fields(part) if one.metadata]
-    removed = {"label": "records removed from the topic before they were decided", "is_fault": True}
+    removed = {labels: "records removed from the topic before they were decided", "is_fault": True}
     for count, told in [*figures, (result.removed, removed)]:
-        table.add_row(told["label"], f"{count:,}", style="bold red" if told["is_fault"] and count else "")
+        if told[labels] and count is not None:
+            table.add_row(told[labels], f"{count:,}", style="bold red" if told["is_fault"] and count else "")
     return table
 
 
@@ -219,6 +227,8 @@ def _lines(result: AuditResult) -> Iterator[str]:
     for kind, findings in result.examples.items():
         for one in findings:
             yield f"{kind}: partition {one.partition}, offset {one.offset}: {printable(one.reason)}"
+    if result.not_told:
+        yield result.not_told
     yield f"{_verdict(result)} ({result.took_s:.1f} s)"
     if result.undecided:
         yield (
@@ -232,5 +242,5 @@ def _verdict(result: AuditResult) -> str:
     if not result.ok:
         return "the output is not what it should be"
     if result.complete:
-        return "nothing lost, nothing unexpected"
+        return "nothing unexpected" if result.not_told else "nothing lost, nothing unexpected"
     return f"not audited as asked{'' if result.payments else ', for there is nothing'}; --allow-gap takes that"

@@ -1,27 +1,31 @@
 """Compares what was written with what should have been, payment by payment, from the topics alone.
 
-What should have been is decided by `oracle`, not by the query. Duplicates are counted, and are no fault, as a filter
-that was thought dead may write some; lost and unexpected ones are.
+What should have been is decided by `oracle`, not by the query; of a query of the user's by its `expect`, if it has
+one. Duplicates are counted, and are no fault, as a filter that was thought dead may write some; lost and unexpected
+ones are.
 """
 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import Any, TypeAlias
 
-from fraud_filter.audit.books import Books, bounded_database, in_groups
+from fraud_filter.audit.books import FAILED, ROW, Books, bounded_database, in_groups
 from fraud_filter.audit.gaps import Recorded, find_gaps, find_missing
 from fraud_filter.audit.result import AuditResult, Detection
+from fraud_filter.audit.rows import NOT_TOLD, Record, ask, comparable
 from fraud_filter.audit.rulings import Rulings
-from fraud_filter.config import Settings, output_topics, refused
+from fraud_filter.config import Settings, output_topics
 from fraud_filter.errors import UsageError
 from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.kafka.consumer import (
     find_bounds,
+    find_input_bounds,
     find_partitions,
     first_times_ms,
     open_consumer,
@@ -30,11 +34,20 @@ from fraud_filter.kafka.consumer import (
 )
 from fraud_filter.model.saved import read_model, reread_model
 from fraud_filter.oracle import Decision, Oracle, Place
-from fraud_filter.records import read_source
+from fraud_filter.query.user_query import Expect, UserQuery, load_user_query
+from fraud_filter.records import Headers, Source, read_source
 from fraud_filter.rules.features import reach_ms
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.rules.version import ruling_of
-from fraud_filter.schema import APPROVE, FLAG, REASON_RECORD_TIME, REASON_TOO_LARGE, REJECT, input_schema
+from fraud_filter.schema import (
+    APPROVE,
+    FLAG,
+    HEADER_WRITER,
+    REASON_RECORD_TIME,
+    REASON_TOO_LARGE,
+    REJECT,
+    input_schema,
+)
 
 #: By partition.
 Offsets: TypeAlias = Mapping[int, int]
@@ -60,7 +73,8 @@ def audit(
     is bounded: what is to be compared waits on disk. A payment that can't be judged is a finding.
 
     Args:
-        settings: brokers, topics; payment schema and rules for what was decided by none that the checkpoint keeps.
+        settings: brokers, topics; payment schema and rules for what was decided by none that the checkpoint keeps; or
+            a query of the user's, whose rows have the places of their records.
         start: first offset by partition. Records that are no longer retained are `missing`.
         end: offset after the last one, by partition.
         settle_s: seconds between finding the end of the input and that of the outputs, for a query that is running.
@@ -69,16 +83,11 @@ def audit(
         labels: whether to tell what the rules find of labelled fraud.
 
     Raises:
-        UsageError: no broker, a missing topic, offsets outside the topic, a schema or rules that can't be audited.
+        UsageError: no broker, topic or query, offsets outside the topic, a schema or rules that can't be audited.
         FraudFilterError: the broker stopped answering, or the disk is full.
     """
     began = time.monotonic()
-    if settings.query:
-        reason = "is a query of yours, and the audit decides by rules"
-        raise refused("query", settings.query, reason, "compare what it wrote by the source headers")
-    schema = input_schema(settings)
-    rules, _ = read_model(load_rules(settings.rules, schema), schema, settings)
-    rulings = Rulings(ruling_of(rules, schema, settings), recorded, partial(reread_model, settings=settings))
+    judge = load_user_query(settings) if settings.query else _load_rulings(settings, recorded)
     topic_id = find_input(open_admin(settings), settings).id
     with open_consumer(settings) as consumer:
         topics = find_partitions(consumer, settings, ("input_topic", *output_topics(settings)))
@@ -87,14 +96,17 @@ def audit(
         low = {number: low for number, (low, _) in bounds.items()}
         time.sleep(settle_s)
         written = {topic: find_bounds(consumer, settings, topic, partitions) for topic, partitions in topics.items()}
-    detection = Detection(rules) if labels else None
+        ends = {number: end for number, (_, end) in find_input_bounds(consumer, settings).items()}
     with bounded_database() as database:
-        books = Books(database, rulings.columns, first, last, examples, rulings.results)
-        reader = _Reader(settings, rulings, books)
+        reader: _Reader
+        if isinstance(judge, UserQuery):
+            reader = _RowReader(settings, Books(database, [], first, last, examples), judge.expect, ends)
+        else:
+            books = Books(database, judge.columns, first, last, examples, judge.results)
+            reader = _DecisionReader(settings, books, judge, recorded.begin if recorded else {}, low, labels=labels)
         former = sum(reader.read_output(topic, topic_id, limits) for topic, limits in written.items())
-        history = _find_history(settings, rulings, recorded.begin if recorded else {}, low, first, last)
-        payments = reader.read_payments(first, last, history, detection)
-        figures = books.compare()
+        payments = reader.read_payments(first, last)
+        figures = reader.figures()
     return AuditResult(
         **figures,
         start=first,
@@ -104,10 +116,13 @@ def audit(
         gaps=find_gaps(recorded, low, first, last) if recorded else (),
         former=former,
         missing=find_missing(start or {}, end or {}, first),
-        detection=detection.result() if detection else None,
-        versions=dict(sorted(rulings.counted.items())),
-        unknown=rulings.unknown,
     )
+
+
+def _load_rulings(settings: Settings, recorded: Recorded | None) -> Rulings:
+    schema = input_schema(settings)
+    rules, _ = read_model(load_rules(settings.rules, schema), schema, settings)
+    return Rulings(ruling_of(rules, schema, settings), recorded, partial(reread_model, settings=settings))
 
 
 def _range(
@@ -192,24 +207,40 @@ def _scattered(settings: Settings, oracle: Oracle, start: Offsets, end: Offsets)
     return frozenset(found - {None})
 
 
-class _Reader:
+class _Reader(ABC):
     """Reads the topics into the books."""
 
-    def __init__(self, settings: Settings, rulings: Rulings, books: Books) -> None:
-        self._settings, self._rulings, self._books = settings, rulings, books
-        self._topics = {
-            APPROVE: settings.approved_topic,
-            FLAG: settings.flagged_topic,
-            REJECT: settings.rejected_topic,
-        }
+    def __init__(self, settings: Settings, books: Books) -> None:
+        self._settings, self._books = settings, books
+
+    @abstractmethod
+    def _see(self, message: Any, source: Source) -> None:
+        """Notes a record of an output."""
+
+    @abstractmethod
+    def _expect(self, place: Place, message: Any, *, is_audited: bool) -> None:
+        """Notes what should become of a payment; one that comes before the audited ones is read for its key alone."""
+
+    def figures(self) -> dict[str, Any]:
+        """Those of the result that follow from what was read."""
+        return self._books.compare()
+
+    def _source(self, headers: Headers | None) -> Source | None:
+        return read_source(headers)
+
+    def _begin(self, first: Offsets, last: Offsets) -> Offsets:  # noqa: ARG002 - for who reads earlier payments
+        return first
+
+    def _forget(self, partitions: Offsets) -> None:  # noqa: B027 - for who remembers payments
+        pass
 
     def read_output(self, topic: str, topic_id: str, bounds: Mapping[int, tuple[int, int]]) -> int:
-        """Reads a topic of decisions; returns how many are about payments of a former topic of the input's name."""
+        """Reads an output topic; returns how many records are about payments of a former topic of the input's name."""
         former = 0
         low, high = ({number: limits[at] for number, limits in bounds.items()} for at in (0, 1))
         for start, end in self._groups(topic, low, high):
             for message in chain.from_iterable(read_records(self._settings, topic, start, end)):
-                source = read_source(message.headers())
+                source = self._source(message.headers())
                 if source is None:
                     reason = f"record of {topic} without readable source headers"
                     self._books.find("unexpected", message.partition(), message.offset(), reason)
@@ -219,35 +250,22 @@ class _Reader:
                 if topic_id and source.topic_id not in ("", topic_id):
                     former += 1
                     continue
-                if not self._books.covers(source):
-                    continue
-                self._books.see_writer(source, message.timestamp()[1])
-                if (number := self._rulings.see(source)) is None:
-                    self._books.see_outdated(source)
-                elif self._topics[source.decision] != topic:
-                    reason = (
-                        f"a decision to {source.decision} on the topic {topic}, not {self._topics[source.decision]}"
-                    )
-                    self._books.find("unexpected", source.partition, source.offset, reason)
-                elif source.decision == REJECT:
-                    self._books.see(source, (message.key(), message.value()), version=number)
-                else:
-                    fields, rules = self._rulings.oracle(number).flagged_reader.read_flagged(message.value())
-                    self._books.see(source, fields and (message.key(), *fields), rules, number)
+                self._see(message, source)
         return former
 
-    def read_payments(
-        self, first: dict[int, int], last: Offsets, history: _History, detection: Detection | None
-    ) -> int:
+    def read_payments(self, first: dict[int, int], last: Offsets) -> int:
         """Reads the payments, returns their number; `first` moves on where records were removed by now."""
-        payments, topic = 0, self._settings.input_topic
+        payments, topic, begin = 0, self._settings.input_topic, self._begin(first, last)
         for start, end in self._groups(topic, first, last):
             first |= start
             self._books.begin_at(start)
-            earlier = {number: min(history.start[number], at) for number, at in start.items()}
+            earlier = {number: min(begin[number], at) for number, at in start.items()}
             for message in chain.from_iterable(read_records(self._settings, topic, earlier, end)):
-                payments += self._expect(message, start, history, detection)
-            self._rulings.forget(end)
+                place = Place(message.partition(), message.offset(), message.timestamp()[1])
+                is_audited = place.offset >= start[place.partition]
+                self._expect(place, message, is_audited=is_audited)
+                payments += is_audited
+            self._forget(end)
         return payments
 
     def _groups(self, topic: str, start: Offsets, end: Offsets) -> Iterator[tuple[dict[int, int], dict[int, int]]]:
@@ -258,17 +276,60 @@ class _Reader:
             retained = {number: min(max(start[number], low[number]), end[number]) for number in group}
             yield retained, {number: end[number] for number in group}
 
-    def _expect(self, message: Any, first: Offsets, history: _History, detection: Detection | None) -> bool:
-        """Whether the record is audited: one that comes before `first` is read for its key alone."""
-        place = Place(message.partition(), message.offset(), message.timestamp()[1])
+
+class _DecisionReader(_Reader):
+    """Judges decisions by rules; by partition the query began at `begin`, and `low` is the first retained offset."""
+
+    def __init__(
+        self, settings: Settings, books: Books, rulings: Rulings, begin: Offsets, low: Offsets, *, labels: bool
+    ) -> None:
+        super().__init__(settings, books)
+        self._rulings, self._began, self._low, self._history = rulings, begin, low, _History({})
+        self._detection = Detection(rulings.all[0].rules) if labels else None
+        self._topics = {
+            APPROVE: settings.approved_topic,
+            FLAG: settings.flagged_topic,
+            REJECT: settings.rejected_topic,
+        }
+
+    def figures(self) -> dict[str, Any]:
+        """With what rules find of labelled fraud, and which rules decided."""
+        detection = self._detection.result() if self._detection else None
+        versions = dict(sorted(self._rulings.counted.items()))
+        return super().figures() | {"detection": detection, "versions": versions, "unknown": self._rulings.unknown}
+
+    def _begin(self, first: Offsets, last: Offsets) -> Offsets:
+        self._history = _find_history(self._settings, self._rulings, self._began, self._low, first, last)
+        return self._history.start
+
+    def _forget(self, partitions: Offsets) -> None:
+        self._rulings.forget(partitions)
+
+    def _see(self, message: Any, source: Source) -> None:
+        if not self._books.covers(source):
+            return
+        topic = message.topic()
+        self._books.see_writer(source, message.timestamp()[1])
+        if (number := self._rulings.see(source)) is None:
+            self._books.see_outdated(source)
+        elif self._topics[source.decision] != topic:
+            reason = f"a decision to {source.decision} on the topic {topic}, not {self._topics[source.decision]}"
+            self._books.find("unexpected", source.partition, source.offset, reason)
+        elif source.decision == REJECT:
+            self._books.see(source, (message.key(), message.value()), version=number)
+        else:
+            fields, rules = self._rulings.oracle(number).flagged_reader.read_flagged(message.value())
+            self._books.see(source, fields and (message.key(), *fields), rules, number)
+
+    def _expect(self, place: Place, message: Any, *, is_audited: bool) -> None:
         decisions = self._rulings.decide(place, message.key(), message.value())
-        if place.offset < first[place.partition]:
-            return False
+        if not is_audited:
+            return
         failed = next((one for one in decisions.values() if one.failure), None)  # by one of the rules: it counts once
         number, due = next(iter(decisions.items()))
         due = failed or due
         is_valid = due.reason is None and not failed
-        can_tell = not is_valid or history.can_tell(
+        can_tell = not is_valid or self._history.can_tell(
             place.partition, place.timestamp_ms, due, self._rulings.oracle(number)
         )
         for at, (number, own) in enumerate(decisions.items()):
@@ -277,6 +338,40 @@ class _Reader:
                 place, key, value, failed or own, number,
                 is_due=at == 0, can_tell=can_tell, approves=self._rulings.all[number].approves,
             )  # fmt: skip
-        if detection and is_valid and can_tell:
-            detection.see(message.headers(), due.rules)
-        return True
+        if self._detection and is_valid and can_tell:
+            self._detection.see(message.headers(), due.rules)
+
+
+class _RowReader(_Reader):
+    """Judges the rows of a query of the user's by `expect`, or by their places alone; partitions end at `ends`."""
+
+    def __init__(self, settings: Settings, books: Books, expect: Expect | None, ends: Offsets) -> None:
+        super().__init__(settings, books)
+        self._second_opinion, self._ends = expect, ends
+
+    def figures(self) -> dict[str, Any]:
+        """Without what can't be told where there is no `expect`."""
+        untold = {} if self._second_opinion else {"lost": None, "expected": None, "not_told": NOT_TOLD}
+        return super().figures() | untold
+
+    def _source(self, headers: Headers | None) -> Source | None:
+        own = ((name, value) for name, value in headers or () if name.startswith("source.") or name == HEADER_WRITER)
+        source = read_source(own)
+        return source and source._replace(decision=ROW)
+
+    def _see(self, message: Any, source: Source) -> None:
+        if not 0 <= source.offset < self._ends.get(source.partition, 0):
+            self._books.find("unexpected", source.partition, source.offset, "written, but there is no such record")
+        elif self._books.covers(source):
+            self._books.see_writer(source, message.timestamp()[1])
+            self._books.see(source, (comparable(message.value()),))
+
+    def _expect(self, place: Place, message: Any, *, is_audited: bool) -> None:  # noqa: ARG002 - each of them is
+        if self._second_opinion is None:
+            self._books.expect_row(place, ROW, is_due=False)
+            return
+        record = Record(message.key(), message.value(), *place, message.headers() or [])
+        kind, due = ask(self._second_opinion, record)
+        if kind == FAILED:
+            self._books.find("unjudged", place.partition, place.offset, str(due))
+        self._books.expect_row(place, kind, due if kind == ROW else None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fraud_filter.cli.options import settings_options
-from fraud_filter.config import OUTPUT_SETTINGS, Settings, default_env_file
+from fraud_filter.config import OUTPUT_SETTINGS, Settings, default_env_file, refused
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def command(
     that begins before what is retained, proves nothing and is a fault without --allow-gap. Where the filter's
     checkpoint is in reach, records that Kafka removed before they were decided are one in any case.
 
+    The rows of a query of yours are compared by the place of their record, and by its `expect` if it has one.
+
     A record that can't be judged is a fault, too. What is to be compared waits on disk, where TMPDIR says: some 120
     bytes a record where half of them are flagged.
     """
@@ -74,8 +76,12 @@ def command(
     from fraud_filter.audit.result import print_audit
     from fraud_filter.audit.run import audit
 
+    if settings.query and labels:
+        raise UsageError("argument --labels: it tells what rules find, and a query of yours has none; leave it out")
     first, last = _offsets("--from", start), _offsets("--to", end)
     recorded = _recorded_by_stack(settings) if of_stack else read_recorded(settings)
+    if settings.query:
+        _require_places(settings)
     result = audit(
         settings, start=first, end=last, settle_s=settle_s, examples=examples, recorded=recorded, labels=labels
     )
@@ -90,6 +96,15 @@ def command(
             err=as_json,
         )
     return EXIT_OK if result.ok and (result.complete or allow_gap) else EXIT_FAILED
+
+
+def _require_places(settings: Settings) -> None:
+    from fraud_filter.query.verdicts import find_verdicts
+
+    _, unknown = find_verdicts(settings)
+    if unknown:
+        remedy = "the audit takes queries that give at most one row for a record"
+        raise refused("query", settings.query, f"can't be audited, as {unknown}", remedy)
 
 
 def _recorded_by_stack(settings: Settings) -> Recorded | None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from fraud_filter.query.once import Written
 
+#: What the module may say itself of a record, for the audit (`audit.rows`).
+Expect = Callable[[Any], object]
 #: What the function gets.
 SOURCE_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 _HEADERS = "array<struct<key:string,value:binary>>"
@@ -42,11 +44,12 @@ _DIGITS = 12
 
 @dataclass(frozen=True, kw_only=True)
 class UserQuery(Query):
-    """Calls a function of the module in `file`; `reference` is what the setting says."""
+    """Calls a function of the module in `file`; `reference` is what the setting says, `expect` is for the audit."""
 
     reference: str
     file: str
     function: Callable[[DataFrame], object]
+    expect: Expect | None = None
 
     def to_document(self) -> dict[str, Any]:
         """Where the function is."""
@@ -164,6 +167,7 @@ def load_user_query(settings: Settings) -> UserQuery:
         reference=reference,
         file=file,
         function=function,
+        expect=getattr(module, "expect", None),
     )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
-from fraud_filter.modes import Mode
+from fraud_filter.modes import MODES, Mode
 from fraud_filter.query import invoke
 from fraud_filter.query.preflight import check_plan, plan_nodes
+from fraud_filter.query.user_query import load_user_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,6 +22,28 @@ _CHECKS = {
 }
 _TWICE = "the query reads its records twice (a union, a join with itself), which real-time mode can't"
 _PYTHON = "the query calls Python for its rows, which real-time mode can't: use functions of pyspark.sql.functions"
+
+
+def find_verdicts(settings: Settings) -> tuple[dict[str, str], str]:
+    """Of the setting `query`: by mode why it can't run it, and why the places of records are not known of its rows.
+
+    "" where the mode can, and where they are. It is planned in a Spark of its own, without Kafka.
+
+    Raises:
+        UsageError: there is no such query, or it makes no rows.
+    """
+    from fraud_filter.query import sources
+    from fraud_filter.spark import session
+
+    query, mode = load_user_query(settings), MODES["micro-batch"]
+    spark = session.start(settings.model_copy(update={"spark_master": "local[1]"}), mode)
+    try:
+        records = sources.read(spark, mode, query.schema, settings)
+        rows = query.rows(records, settings)
+        refusals: dict[str, str] = {name: find_refusal(rows, one) for name, one in MODES.items()}
+        return refusals, query.why_without_places(rows, records)
+    finally:
+        spark.stop()
 
 
 def find_refusal(rows: DataFrame, mode: Mode) -> str:

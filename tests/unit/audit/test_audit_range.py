@@ -52,6 +52,12 @@ def test_offsets_that_are_none_are_a_usage_error(argument: str, text: str) -> No
     assert f"argument {argument}: {text!r} is not accepted" in str(result.exception)
 
 
+def test_labels_are_for_rules() -> None:
+    result = CliRunner().invoke(command, ["--query", "own.py:transform", "--labels"])
+    assert isinstance(result.exception, UsageError)
+    assert "argument --labels: it tells what rules find, and a query of yours has none" in str(result.exception)
+
+
 def test_an_unreachable_broker_is_a_usage_error() -> None:
     arguments = ["--kafka-bootstrap-servers", "127.0.0.1:1", "--kafka-timeout-s", "1"]
     result = CliRunner().invoke(command, arguments)

@@ -38,9 +38,9 @@ def _result(**changes: Any) -> AuditResult:
     return AuditResult(**(right | changes))
 
 
-def _printed(result: AuditResult) -> str:
+def _printed(result: AuditResult, **settings: str) -> str:
     console = Console(file=io.StringIO(), width=100)
-    print_audit(result, load(), console)
+    print_audit(result, load(settings), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -72,6 +72,15 @@ def test_the_verdict_and_what_is_told(changes: dict[str, Any], ok: bool, complet
     assert ("the output is not what it should be" in text) == (not ok)
     assert ("still to decide" in text) == ("undecided" in changes)
     assert all(part in text for part in told)
+
+
+def test_of_a_query_without_expect_it_is_said_that_the_lost_are_not_told() -> None:
+    result = _result(lost=None, expected=None, rejected=0, rejected_expected=0, not_told="what is lost can't be told")
+    text = _printed(result, query="own.py:transform")
+    assert (result.ok, result.to_dict()["lost"], result.to_dict()["expected"]) == (True, None, None)
+    assert "rows written" in text
+    assert not any(word in text for word in ("flagged", "rejected", "approved", "nothing lost", "records lost"))
+    assert text.splitlines()[-2:] == ["what is lost can't be told", "nothing unexpected (0.1 s)"]
 
 
 def test_the_result_is_plain_json(tmp_path: Path) -> None:
