@@ -38,13 +38,17 @@ def verdicts(query: str, code: int = 0) -> dict[str, str]:
     return {name: said.strip() for name, _, said in (line.partition(" ") for line in lines)}
 
 
-def test_the_table_of_an_aggregate() -> None:
+def test_the_table_of_an_aggregate(tmp_path: Path) -> None:
     told = verdicts(f"{HOME}/app/examples/totals.py:transform")
     assert (told["micro-batch"], told["real-time"]) == ("yes", "yes")
     for mode in ("async-progress", "continuous"):
         assert told[mode].startswith("no: ")
         assert AGGREGATE.format(mode) in told[mode]
-    assert told["latency,"].endswith("can not be told, as the query contains an aggregation (groupBy, count, distinct)")
+    reason = "as the query contains an aggregation (groupBy, count, distinct)"
+    assert told["latency,"].endswith(f"can not be told, {reason}")
+    audited = call("audit", "--query", f"{HOME}/app/examples/totals.py:transform", "--checkpoint", tmp_path / "none")
+    assert audited.returncode == 2, audited.stderr
+    assert f"can't be audited, {reason}; the audit takes queries" in audited.stderr.splitlines()[-1]
 
 
 @pytest.mark.exhaustive

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka.producer.kafka import KafkaProducer
+from kafka.structs import TopicPartition
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -21,15 +23,53 @@ from fraud_filter.query.places import UnknownPlacesError, carry
 from fraud_filter.query.preflight import check_plan
 from fraud_filter.query.user_query import load_user_query
 from lab.harness.processes import Child, kill_family
-from running import PROGRAM, Stage, payment, wait_until
+from running import PROGRAM, Stage, call, payment, wait_until
 
 EXAMPLES = HOME / "app/examples"
+#: The enrichment with a second opinion of its values.
+JUDGED = f"""
+import json, sys
+sys.path.append({str(EXAMPLES)!r})
+from enrich import transform
+
+def expect(record):
+    given = json.loads(record.value)
+    row = {{name: str(given[name]) for name in ("payment_id", "amount", "country")}}
+    continent = {{"DE": "Europe", "JP": "Asia"}}.get(given["country"])
+    return json.dumps(row | ({{"continent": continent}} if continent else {{}}))
+"""
 exhaustive = pytest.mark.exhaustive
 
 
 def run(stage: Stage, example: str, mode: str, **settings: str) -> Child:
     query = f"{EXAMPLES / example}.py:transform"
     return stage.run(mode=mode, query=query, rejected_topic="", **settings)
+
+
+def audit(stage: Stage, file: Path) -> dict[str, Any]:
+    """What the verb finds, with the checkpoint at hand."""
+    topics = ["--input-topic", stage.input, "--flagged-topic", stage.flagged]
+    more = ["--query", f"{file}:transform", "--checkpoint", stage.directory / "checkpoint", "--settle", 0, "--json"]
+    told = call("audit", "--kafka-bootstrap-servers", stage.address, *topics, *more)
+    assert told.stdout, told.stderr
+    found: dict[str, Any] = json.loads(told.stdout)
+    assert (told.returncode, found["ok"]) in ((0, True), (1, False))
+    assert "is no checkpoint of" not in told.stderr
+    return found
+
+
+def faults(found: dict[str, Any]) -> tuple[int, int, int]:
+    return found["lost"], found["duplicated"], found["unexpected"]
+
+
+def spoil(stage: Stage, admin: Any) -> None:
+    """Removes the first row of a partition, and adds a copy of one row, and one of another with another value."""
+    first, *_, last_but_one, last = written(stage)
+    admin.delete_records({TopicPartition(stage.flagged, first.partition): first.offset + 1})
+    producer = KafkaProducer(bootstrap_servers=stage.address, acks="all")
+    for row, value in ((last_but_one, last_but_one.value), (last, last.value.replace(b"}", b', "more": 1}'))):
+        producer.send(stage.flagged, key=row.key, value=value, headers=row.headers).get(timeout=20)
+    producer.close()
 
 
 def written(stage: Stage) -> list[Any]:
@@ -46,8 +86,11 @@ def place_of(record: Any) -> tuple[int, int]:
     "mode",
     ["real-time", pytest.param("micro-batch", marks=exhaustive), pytest.param("async-progress", marks=exhaustive)],
 )
-def test_the_enrichment_writes_each_record_once_over_a_kill(stage: Stage, mode: str) -> None:
-    """Nothing was committed in real-time mode: all is read again."""
+@pytest.mark.timeout(420)
+def test_the_enrichment_writes_each_record_once_over_a_kill(
+    stage: Stage, admin: Any, tmp_path: Path, mode: str
+) -> None:
+    """Nothing was committed in real-time mode: all is read again. The audit finds what is wrong, and nothing else."""
     countries = {"DE": "Europe", "JP": "Asia", "XX": None}
     sent = [
         (f"c{number}", payment(f"p{number}", number).replace(b'"country": "DE"', f'"country": "{country}"'.encode()))
@@ -69,6 +112,13 @@ def test_the_enrichment_writes_each_record_once_over_a_kill(stage: Stage, mode: 
         continent = countries[given["country"]]
         assert (found[place].key.decode(), made["payment_id"]) == (key, given["payment_id"])
         assert made.get("continent") == continent
+    right = audit(stage, EXAMPLES / "enrich.py")
+    assert (faults(right), right["expected"], right["written"]) == ((0, 0, 0), len(sent), len(sent))
+    (tmp_path / "judged.py").write_text(JUDGED)
+    spoil(stage, admin)
+    wrong = audit(stage, tmp_path / "judged.py")
+    assert faults(wrong) == (1, 2, 1)
+    assert wrong["examples"]["unexpected"][0]["reason"] == "written with another value than expected"
 
 
 @exhaustive

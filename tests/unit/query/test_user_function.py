@@ -21,9 +21,13 @@ def test_a_function_is_found_by_file_and_by_module(tmp_path: Path, monkeypatch: 
         query = load_user_query(load({"query": reference}))
         assert query.function(5) == 5  # type: ignore[arg-type]
         assert (query.file, query.described) == (str(file), {"function": reference})
+    assert query.expect is None
     before = query.version
-    file.write_text(GOOD + "# changed\n")
-    assert load_user_query(load({"query": reference})).version != before
+    file.write_text(GOOD + "def expect(record):\n    return record\n")
+    changed = load_user_query(load({"query": reference}))
+    assert changed.version != before
+    assert changed.expect is not None
+    assert changed.expect(5) == 5
 
 
 @pytest.mark.parametrize(
