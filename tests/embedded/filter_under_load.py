@@ -84,7 +84,7 @@ class Run:
         self.drain(self.program, 30)
         result = audit(self.stage.settings().model_copy(update=self._audited))
         print(f"measured audit in {self.mode} mode: {result.expected} expected, {result.duplicated} duplicated")  # noqa: T201
-        assert result.expected > 0, result
+        assert result.expected, result
         assert (result.lost, result.unexpected) == (0, 0), result
         return result
 

@@ -38,7 +38,7 @@ def _call(stage: Stage, *words: str) -> subprocess.CompletedProcess[str]:
     return call("audit", *stage.options, "--settle", "0", *words)
 
 
-def _faults(result: AuditResult) -> tuple[int, int, int]:
+def _faults(result: AuditResult) -> tuple[int | None, int, int]:
     return result.lost, result.duplicated, result.unexpected
 
 

@@ -234,9 +234,11 @@ class Books:
 
         Args:
             kind: ROW, PASS or FAILED.
-            value: of the row, None for any.
+            value: of the row, None for any; or why it can't be judged.
             is_due: a row that is not may be written, too.
         """
+        if kind == FAILED:
+            self.find("unjudged", place.partition, place.offset, str(value))
         content = None if value is None else _hashes((value,))
         self._counts[kind] += is_due
         number, offset, at_ms = place

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from fraud_filter.audit.books import FAILED, PASS, ROW
 from fraud_filter.query.user_query import Expect
+from fraud_filter.records import Headers, Source, read_source
+from fraud_filter.schema import HEADER_WRITER
 
 NOT_TOLD = "what is lost or has a wrong value can't be told, as the query's module has no function expect(record)"
 
@@ -21,6 +23,13 @@ class Record(NamedTuple):
     offset: int
     timestamp_ms: int
     headers: list[tuple[str, bytes | None]]
+
+
+def read_place(headers: Headers | None) -> Source | None:
+    """The place of a row's record; other headers may be the user's own."""
+    ours = [one for one in headers or () if one[0].startswith("source.") or one[0] == HEADER_WRITER]
+    source = read_source(ours)
+    return source and source._replace(decision=ROW)
 
 
 def ask(expect: Expect, record: Record) -> tuple[str, bytes | str | None]:

@@ -15,10 +15,10 @@ from functools import partial
 from itertools import chain
 from typing import Any, TypeAlias
 
-from fraud_filter.audit.books import FAILED, ROW, Books, bounded_database, in_groups
+from fraud_filter.audit.books import ROW, Books, bounded_database, in_groups
 from fraud_filter.audit.gaps import Recorded, find_gaps, find_missing
 from fraud_filter.audit.result import AuditResult, Detection
-from fraud_filter.audit.rows import NOT_TOLD, Record, ask, comparable
+from fraud_filter.audit.rows import NOT_TOLD, Record, ask, comparable, read_place
 from fraud_filter.audit.rulings import Rulings
 from fraud_filter.config import Settings, output_topics
 from fraud_filter.errors import UsageError
@@ -35,19 +35,11 @@ from fraud_filter.kafka.consumer import (
 from fraud_filter.model.saved import read_model, reread_model
 from fraud_filter.oracle import Decision, Oracle, Place
 from fraud_filter.query.user_query import Expect, UserQuery, load_user_query
-from fraud_filter.records import Headers, Source, read_source
+from fraud_filter.records import Source, read_source
 from fraud_filter.rules.features import reach_ms
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.rules.version import ruling_of
-from fraud_filter.schema import (
-    APPROVE,
-    FLAG,
-    HEADER_WRITER,
-    REASON_RECORD_TIME,
-    REASON_TOO_LARGE,
-    REJECT,
-    input_schema,
-)
+from fraud_filter.schema import APPROVE, FLAG, REASON_RECORD_TIME, REASON_TOO_LARGE, REJECT, input_schema
 
 #: By partition.
 Offsets: TypeAlias = Mapping[int, int]
@@ -210,6 +202,8 @@ def _scattered(settings: Settings, oracle: Oracle, start: Offsets, end: Offsets)
 class _Reader(ABC):
     """Reads the topics into the books."""
 
+    _source = staticmethod(read_source)
+
     def __init__(self, settings: Settings, books: Books) -> None:
         self._settings, self._books = settings, books
 
@@ -224,9 +218,6 @@ class _Reader(ABC):
     def figures(self) -> dict[str, Any]:
         """Those of the result that follow from what was read."""
         return self._books.compare()
-
-    def _source(self, headers: Headers | None) -> Source | None:
-        return read_source(headers)
 
     def _begin(self, first: Offsets, last: Offsets) -> Offsets:  # noqa: ARG002 - for who reads earlier payments
         return first
@@ -345,19 +336,16 @@ class _DecisionReader(_Reader):
 class _RowReader(_Reader):
     """Judges the rows of a query of the user's by `expect`, or by their places alone; partitions end at `ends`."""
 
+    _source = staticmethod(read_place)
+
     def __init__(self, settings: Settings, books: Books, expect: Expect | None, ends: Offsets) -> None:
         super().__init__(settings, books)
-        self._second_opinion, self._ends = expect, ends
+        self._opinion, self._ends = expect, ends
 
     def figures(self) -> dict[str, Any]:
         """Without what can't be told where there is no `expect`."""
-        untold = {} if self._second_opinion else {"lost": None, "expected": None, "not_told": NOT_TOLD}
+        untold = {} if self._opinion else {"lost": None, "expected": None, "not_told": NOT_TOLD}
         return super().figures() | untold
-
-    def _source(self, headers: Headers | None) -> Source | None:
-        own = ((name, value) for name, value in headers or () if name.startswith("source.") or name == HEADER_WRITER)
-        source = read_source(own)
-        return source and source._replace(decision=ROW)
 
     def _see(self, message: Any, source: Source) -> None:
         if not 0 <= source.offset < self._ends.get(source.partition, 0):
@@ -367,11 +355,8 @@ class _RowReader(_Reader):
             self._books.see(source, (comparable(message.value()),))
 
     def _expect(self, place: Place, message: Any, *, is_audited: bool) -> None:  # noqa: ARG002 - each of them is
-        if self._second_opinion is None:
+        if self._opinion is None:
             self._books.expect_row(place, ROW, is_due=False)
-            return
-        record = Record(message.key(), message.value(), *place, message.headers() or [])
-        kind, due = ask(self._second_opinion, record)
-        if kind == FAILED:
-            self._books.find("unjudged", place.partition, place.offset, str(due))
-        self._books.expect_row(place, kind, due if kind == ROW else None)
+        else:
+            record = Record(message.key(), message.value(), *place, message.headers() or [])
+            self._books.expect_row(place, *ask(self._opinion, record))
