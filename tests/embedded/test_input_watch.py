@@ -56,7 +56,7 @@ def pair(cluster: tuple[Broker, Child]) -> tuple[Broker, Child]:
     client = AdminClient({"bootstrap.servers": first.address})
     until(lambda: NODE in client.list_topics(timeout=5).brokers, "two brokers", 60)
     name = create_topic(client, NODE)
-    until(lambda: described(client, name).partitions[0].leader == NODE, "the second one leads", 60)
+    until(lambda: leader(client, name) == NODE, "the second one leads", 60)
     return first, second
 
 
@@ -65,11 +65,19 @@ def create_topic(client: AdminClient, *replicas: int | list[int]) -> str:
     name = f"payments-{uuid.uuid4().hex[:8]}"
     placed = [[one] if isinstance(one, int) else one for one in replicas]
     client.create_topics([NewTopic(name, len(placed), replica_assignment=placed)])[name].result(30)
+    until(lambda: len(partitions(client, name)) == len(placed), "a broker tells of the topic")
     return name
 
 
-def described(client: AdminClient, topic: str) -> Any:
-    return client.list_topics(topic, timeout=10).topics[topic]
+def partitions(client: AdminClient, topic: str) -> dict[int, Any]:
+    """By number; a broker answers with none until it has heard of the topic, later than the one that made it."""
+    return client.list_topics(topic, timeout=10).topics[topic].partitions
+
+
+def leader(client: AdminClient, topic: str) -> int | None:
+    """Of the topic's first partition."""
+    known = partitions(client, topic)
+    return known[0].leader if known else None
 
 
 def test_of_a_partition_without_a_leader_nothing_is_known_and_of_the_others_all_is(pair: tuple[Broker, Child]) -> None:
@@ -121,10 +129,11 @@ def test_a_new_leader_is_known_soon_though_the_dead_broker_is_the_one_that_setti
     client = AdminClient({"bootstrap.servers": first.address})
     topic = create_topic(client, [NODE, 1])
 
-    def partition() -> Any:
-        return described(client, topic).partitions[0]
+    def both_have_it() -> bool:
+        known = partitions(client, topic)
+        return bool(known) and len(known[0].isrs) == 2
 
-    until(lambda: len(partition().isrs) == 2, "both have the partition", 60)
+    until(both_have_it, "both have the partition", 60)
     named = client.list_topics(timeout=5).brokers[NODE]
     led_at = 0.0
     there = {"kafka_bootstrap_servers": f"{named.host}:{named.port}", "input_topic": topic}
@@ -134,7 +143,7 @@ def test_a_new_leader_is_known_soon_though_the_dead_broker_is_the_one_that_setti
         os.kill(second.pid, signal.SIGKILL)
         until(lambda: watch.look({}) is None, "it is not", 30)
         while watch.look({}) is None:
-            if partition().leader == 1:
+            if leader(client, topic) == 1:
                 led_at = led_at or time.monotonic()
             assert not led_at or time.monotonic() < led_at + KNOWN_S
             time.sleep(1)
