@@ -92,7 +92,7 @@ def up(env: Path, timeout_s: float, workers: int | None, secure: bool | None, st
 @click.option(
     "--now",
     is_flag=True,
-    help="with a standby: the active filter ends at once and not at its next commit; what came since is decided again",
+    help="with a standby: the active filter ends at once and not at its next commit; what came since is read again",
 )
 def rollout(env: Path, timeout_s: float, mode: str | None, now: bool) -> None:
     """Build the images, and replace the stack's filter by what .env, the folder conf and the images say now.

@@ -41,7 +41,7 @@ def command(settings: Settings, standby: bool) -> int:
     "--now",
     is_flag=True,
     help="end the running filter at once and not at its next commit; the log tells beforehand how many records may be "
-    "decided again",
+    "read again",
 )
 @click.option(
     "--rollback",
@@ -59,7 +59,7 @@ def handover(settings: Settings, now: bool, rollback: bool) -> int:
     starts at once.
 
     The former one ends with exit code 0; started with --standby, or by a handover, it waits as a standby: --rollback
-    hands back to it. Continuous mode has no commit without records after it: some milliseconds of them are decided
+    hands back to it. Continuous mode has no commit without records after it: some milliseconds of them are read
     again. Exit codes as of `run`.
     """
     if rollback:

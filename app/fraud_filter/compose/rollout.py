@@ -177,7 +177,7 @@ def roll_out(stack: Stack, timeout_s: float, *, now: bool = False) -> float:
 
     Args:
         timeout_s: seconds for each of the steps; the wait for the active filter's next commit comes on top.
-        now: the active one ends at once, and what it had not committed is decided again.
+        now: the active one ends at once, and what it had not committed is read again.
 
     Raises:
         UsageError: the stack does not run.

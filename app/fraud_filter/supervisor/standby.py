@@ -175,7 +175,7 @@ class Standby:
         if when == "now" and self.settings.source == "kafka":
             found = compare(files, self.settings)
             again = str(sum(max(0, end - (found.at or {}).get(n, end)) for n, end in found.ends.items()))
-        _log.warning("asking_for_handover", at=when, payments_decided_again_at_most=again)
+        _log.warning("asking_for_handover", at=when, payments_read_again_at_most=again)
         return Request(files, when, self.id)
 
     def _look(self, rollback: Inbox) -> When | None:
