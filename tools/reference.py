@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,16 +11,18 @@ from annotated_types import Ge, Gt, Le, MinLen
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from fraud_filter.config import Settings, env_name, option_name
+from fraud_filter.config import Settings, env_name
 from fraud_filter.config.settings import setting_groups
 from fraud_filter.home import HOME
-from fraud_filter.metrics.catalogue import CATALOGUE, Program
+from fraud_filter.metrics.catalogue import CATALOGUE, Entry, Program
 from fraud_filter.modes import MODES
 from lab.harness.tables import markdown, write_between
 
 METRICS, SETTINGS = HOME / "docs/metrics.md", HOME / "docs/settings.md"
-_OF_METRICS = ("metric", "type", "unit", "labels", "modes", "meaning")
-_OF_SETTINGS = ("option", "environment", "default", "accepts", "meaning")
+_OF_METRICS = ("metric", "type", "labels", "meaning")
+_OF_SETTINGS = ("setting", "default", "accepts", "meaning")
+#: Labels that docs/metrics.md names once.
+_OF_ALL = {"mode", "query"}
 _KINDS: dict[Any, str] = {
     bool: "`true`, `false`",
     int: "whole number",
@@ -44,17 +47,24 @@ def _table(program: Program) -> str:
     return markdown(
         _OF_METRICS,
         [
-            (f"`{entry.name}`", entry.type, entry.unit, _code(entry.labels), _modes(entry.modes), entry.help)
+            (
+                f"`{entry.name}`",
+                entry.type,
+                _code(label for label in entry.labels if label not in _OF_ALL),
+                _told(entry),
+            )
             for entry in entries
         ],
     )
 
 
-def _modes(names: frozenset[str]) -> str:
-    return "all" if names == set(MODES) else _code(tuple(name for name in MODES if name in names))
+def _told(entry: Entry[Any]) -> str:
+    """What it means; and the modes, where other modes have no values."""
+    lacking = set(MODES) - entry.modes
+    return f"{entry.help} Modes: {_code(name for name in MODES if name in entry.modes)}." if lacking else entry.help
 
 
-def _code(names: tuple[str, ...]) -> str:
+def _code(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names) or "-"
 
 
@@ -70,8 +80,7 @@ def write_settings(file: Path = SETTINGS) -> None:
 
 
 def _row(name: str, field: FieldInfo) -> tuple[str, ...]:
-    option = f"`{given}`" if (given := option_name(name)) else "-"
-    return option, f"`{env_name(name)}`", _default(field), _accepted(field), str(field.description)
+    return f"`{env_name(name)}`", _default(field), _accepted(field), str(field.description)
 
 
 def _default(field: FieldInfo) -> str:

@@ -24,11 +24,17 @@ VALUES = (
 
 
 def _table(spark: Any) -> str:
-    """As Markdown; a cell is what is read, or empty where the record is rejected."""
-    lines = [["JSON", *(f"`{kind}`" for kind in TYPES)], ["---"] * (len(TYPES) + 1)]
-    cells = [_column(spark, kind) for kind in TYPES]
-    lines += [[f"`{value}`", *(column[at] for column in cells)] for at, value in enumerate(VALUES)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    """As Markdown: what each type reads of a value, and no line of a type that rejects it."""
+    columns = {kind: _column(spark, kind) for kind in TYPES}
+    lines = ["| JSON | what is read |", "|---|---|"]
+    for at, value in enumerate(VALUES):
+        read: dict[str, list[str]] = {}
+        for kind, column in columns.items():
+            if column[at]:
+                read.setdefault(column[at], []).append(f"`{kind}`")
+        told = "; ".join(", ".join(kinds) + " " + text for text, kinds in read.items())
+        lines.append(f"| `{value}` | {told or '-'} |")
+    return "\n".join(lines)
 
 
 def _column(spark: Any, kind: str) -> list[str]:

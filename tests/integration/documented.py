@@ -16,6 +16,22 @@ def hold(name: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> No
     table = tables.markdown(columns, rows)
     if os.environ.get("WRITE_DOCS") == "1":
         tables.write_between(FILE, name, table)
+    assert _written(name) == table.splitlines(), f"{FILE}, {name}: WRITE_DOCS=1 writes it"
+
+
+def rows_of(name: str) -> list[tuple[str, ...]]:
+    """The rows of the table between the marks of this name."""
+    return [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in _written(name)[2:]]
+
+
+def changes(former: Iterable[Sequence[str]], rows: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
+    """The rows that are new or others than before, by their first two cells; one that is gone says `closed`."""
+    before, now = ({tuple(row[:2]): tuple(row[2:]) for row in table} for table in (former, rows))
+    told = [key + rest for key, rest in now.items() if before.get(key) != rest]
+    gone = [(*key, rest[0], "closed", "-") for key, rest in before.items() if key not in now]
+    return sorted(told + gone)
+
+
+def _written(name: str) -> list[str]:
     before, after = tables.find_place(FILE, name)
-    written = FILE.read_text(encoding="utf-8").removeprefix(before).removesuffix(after).strip()
-    assert written.splitlines() == table.splitlines(), f"{FILE}, {name}: WRITE_DOCS=1 writes it"
+    return FILE.read_text(encoding="utf-8").removeprefix(before).removesuffix(after).strip().splitlines()

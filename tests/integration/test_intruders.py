@@ -64,7 +64,7 @@ def test_every_listening_port_is_known_and_who_may_reach_it(intruded: Intruded) 
         if binding
     }
     settings = {value: name for name, value in stack.values.items() if name.endswith("_PORT")}
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for service, found in sorted(intruded.listeners.items()):
         if service == UNDOCUMENTED:
             continue
@@ -75,11 +75,14 @@ def test_every_listening_port_is_known_and_who_may_reach_it(intruded: Intruded) 
             here = settings.get(published.get((service, port), ""), "")  # type: ignore[arg-type]
             shown = "itself" if own else ", ".join(f"`{name}`" for name in networks)
             rows.append((service, str(port), PURPOSES[service, port], shown, f"`{here}`" if here else "-"))
-    documented.hold(f"ports{intruded.mark}", ("service", "port", "for", "reached in", "published at"), rows)
+    columns = ("service", "port", "for", "reached in", "published at")
+    if intruded.name == "secured":
+        rows = documented.changes(documented.rows_of("ports"), rows)
+    documented.hold(f"ports{intruded.mark}", columns, rows)
 
 
 def test_who_gets_what(intruded: Intruded) -> None:
-    rows = []
+    networks: dict[tuple[str, str], list[str]] = {}
     for network in NETWORKS:
         tried = intruded.attempts[network]
         for_all = gets(tried, NOTHING)
@@ -88,7 +91,10 @@ def test_who_gets_what(intruded: Intruded) -> None:
             more = {place: words for place, words in had.items() if held == NOTHING or words != for_all.get(place)}
             shown = {place: words for place, words in more.items() if not place.startswith(UNDOCUMENTED)}
             if shown:
-                rows.append((f"`{network}`", held if held == NOTHING else f"`{held}`", _cell(shown)))
+                networks.setdefault((held, _cell(shown)), []).append(f"`{network}`")
+    rows = [
+        (", ".join(where), held if held == NOTHING else f"`{held}`", had) for (held, had), where in networks.items()
+    ]
     documented.hold(f"intruders{intruded.mark}", ("in the network", "with", "gets"), rows)
 
 

@@ -63,45 +63,41 @@ class Settings(BaseSettings):
     query_name: str = Field("fraud-filter", min_length=1, description="name of the query, a label of every metric")
     query: str = Field(
         "",
-        description="a Python function of yours in place of the fraud filter: my_query.py:transform, or "
-        "my_package.my_module:transform; docs/your-query.md",
+        description="a Python function in place of the fraud filter: FILE:FUNCTION or MODULE:FUNCTION",
     )
     payment_schema: Path = Field(HOME / "app/payment.ddl", description="Spark DDL file with the fields of a record")
     record_format: Literal["json", "json-registry"] = Field(
         "json",
-        description="what a record is: JSON, or JSON behind the five bytes of Schema Registry's wire format",
+        description="JSON, or JSON behind the five bytes of Schema Registry's wire format",
     )
     time_unit: Literal["none", "s", "ms", "us"] = Field(
         "none",
-        description="unit of whole numbers that a TIMESTAMP field takes beside text; none: it takes no number",
+        description="unit of whole numbers in a TIMESTAMP field; none: it takes text alone",
     )
     rules: ShippedFile = Field(
         HOME / "app/rules.yml",
-        description="YAML file with the fraud rules; app/rules-velocity.yml is one that ships, with velocity",
+        description="YAML file with the rules; app/rules-velocity.yml has rules with velocity",
     )
     features_unsupported: Literal["refuse", "skip"] = Field(
-        "refuse", description="where the mode can't compute features: refuse to start, or skip the rules that use them"
+        "refuse", description="where the mode can't compute features: refuse the rules that use them, or skip them"
     )
     source: str = Field(
         "kafka",
         min_length=1,
-        description="where records come from: kafka; rate makes them inside Spark; socket reads lines of a TCP server; "
-        "any other word is a format on Spark's class path, such as text or a class name",
+        description="where records come from: kafka, rate (Spark makes them), socket (lines of TCP), or a format on "
+        "Spark's class path, such as text",
     )
     sink: SinkName = Field("kafka", description="where decisions go")
     emit: Literal["flagged", "all"] = Field(
         "flagged",
-        description="which decisions are written: flagged and rejected records; or all, also the approved ones, which "
-        "no rule matches",
+        description="which decisions are written: flagged and rejected records; or also the approved ones",
     )
-    checkpoint: str = Field(
-        "checkpoint", min_length=1, description="checkpoint location, on any Hadoop file system (a path or a URI)"
-    )
+    checkpoint: str = Field("checkpoint", min_length=1, description="path, or URI of any Hadoop file system")
     checkpoint_lock_timeout_s: float = Field(
         30,
         ge=6,
         le=120,
-        description="checkpoint not on a local disk: seconds after which the brokers count its filter as gone",
+        description="checkpoint not on a local disk: seconds until a silent filter loses the lock",
     )
 
     kafka_bootstrap_servers: Servers = Field(
@@ -111,16 +107,14 @@ class Settings(BaseSettings):
     flagged_topic: Topic = Field("payments.flagged", description="topic flagged records are written to")
     approved_topic: Topic = Field("payments.approved", description="emit=all: topic approved records are written to")
     rejected_topic: Topic = Field("payments.rejected", description="topic unreadable records are written to")
-    topics_file: Path = Field(
-        HOME / "kafka/topics.yml", description="YAML file with the topics and their settings, for creating them"
-    )
+    topics_file: Path = Field(HOME / "kafka/topics.yml", description="YAML file with the topics to create")
     starting_offsets: str = Field(
         "earliest",
-        description="where a query without a checkpoint starts: earliest, latest, or Spark's JSON of offsets",
+        description="where a query without a checkpoint starts: earliest, latest, or offsets as Spark's JSON",
     )
     kafka_isolation_level: Literal["read_committed", "read_uncommitted"] = Field(
         "read_committed",
-        description="read_uncommitted decides on records of open and aborted transactions too",
+        description="read_uncommitted: decides records of open and aborted transactions, too",
     )
     fail_on_data_loss: bool = Field(True, description="stop when unread records were removed from the topic")
     kafka_timeout_s: float = Field(10, gt=0, le=300, description="seconds to wait for a broker's answer")
@@ -132,21 +126,21 @@ class Settings(BaseSettings):
     )
     kafka_sasl_username: str = Field("", description="SASL user name; with OAUTHBEARER the client's id")
     kafka_sasl_password: SecretStr = Field(
-        SecretStr(""), description="SASL password, or the client's secret; a file is safer"
+        SecretStr(""), description="SASL password, or the client's secret; no option, and a file is safer"
     )
     kafka_sasl_password_file: AbsoluteFile = Field(
-        "", description="file with the SASL password and nothing else, at the same path on every Spark worker"
+        "", description="file with the SASL password alone, at the same path on every Spark worker"
     )
     kafka_oauth_token_url: str = Field(
         "",
-        description="OAUTHBEARER: the OpenID provider's token endpoint, such as https://login.example.org/oauth/token",
+        description="OAUTHBEARER: token endpoint of the OpenID provider, such as https://login.example.org/oauth/token",
     )
     kafka_oauth_scope: str = Field("", description="OAUTHBEARER: scope to ask for, where the provider wants one")
     kafka_ssl_ca: AbsoluteFile = Field(
         "", description="PEM file with the brokers' certificate authority, at the same path on every Spark worker"
     )
     kafka_ssl_certificate: AbsoluteFile = Field(
-        "", description="PEM file with our own certificate, for brokers that ask for one; on every Spark worker"
+        "", description="PEM file with the client's certificate, on every Spark worker"
     )
     kafka_ssl_key: AbsoluteFile = Field(
         "", description="PEM file with its private key (PKCS#8, not encrypted), on every Spark worker"
@@ -165,20 +159,18 @@ class Settings(BaseSettings):
     continuous_interval: Duration = Field("5 seconds", description="continuous: epoch (checkpoint) interval")
     real_time_duration: Duration = Field("5 minutes", description="real-time: batch duration (checkpoint interval)")
     velocity_payments: int = Field(
-        50, ge=2, le=1000, description="features: maximum records of a key that its state holds and a window sees"
+        50, ge=2, le=1000, description="features: most records of a key that its state holds and a window sees"
     )
     velocity_partitions: int = Field(
         2,
         ge=1,
         le=1000,
-        description="features, your query: partitions of the state, each with a task slot of its own",
+        description="features, your query: partitions of the state; each takes a task slot",
     )
     velocity_lag: Duration = Field(
         "1 hour", description="features: older records are rejected as late when they are read; state is kept that long"
     )
-    max_offsets_per_trigger: int = Field(
-        0, ge=0, description="micro-batch modes: maximum records per batch; 0 = unlimited"
-    )
+    max_offsets_per_trigger: int = Field(0, ge=0, description="micro-batch modes: most records of a batch; 0: no limit")
     continuous_fetch_max_wait_ms: int = Field(
         1, ge=0, le=60_000, description="continuous: kafka.fetch.max.wait.ms of the source"
     )
@@ -186,13 +178,13 @@ class Settings(BaseSettings):
         500,
         ge=1,
         le=1_000_000,
-        description="continuous: kafka.max.poll.records of the source; 1 is fastest, for few records a partition",
+        description="continuous: kafka.max.poll.records of the source; 1 is fastest at low rates",
     )
     max_record_bytes: int = Field(
         65_536,
         ge=1,
         le=268_435_456,
-        description="maximum bytes of key and value of a record; a larger one is rejected without them",
+        description="most bytes of a record's key and value; a larger one is rejected without them",
     )
     linger_ms: int = Field(0, ge=0, description="kafka.linger.ms of the sink")
     kafka_source_options: KafkaSourceOptions = Field(
@@ -204,8 +196,8 @@ class Settings(BaseSettings):
 
     source_options: Options = Field(
         default_factory=dict,
-        description='options of a source that is not kafka, as JSON: {"path": "/data/in"} of files, '
-        '{"host": "127.0.0.1", "port": "9999"} of socket, {"rowsPerSecond": "100", "numPartitions": "2"} of rate',
+        description='options of other sources, as JSON: {"path": "/data/in"} of files, {"host": "127.0.0.1", "port": '
+        '"9999"} of socket, {"rowsPerSecond": "100", "numPartitions": "2"} of rate',
     )
 
     stop_timeout_s: float = Field(30, gt=0, le=86_400, description="seconds a clean stop may take")
@@ -213,11 +205,9 @@ class Settings(BaseSettings):
         180, gt=0, le=86_400, description="seconds a start of Spark and of the query may take"
     )
     standby_warm_up_s: float = Field(
-        30, gt=0, le=3600, description="standby: seconds at most that the query runs for nothing, to compile its code"
+        30, gt=0, le=3600, description="standby: most seconds that the query runs to compile its code"
     )
-    max_restarts: int = Field(
-        10, ge=0, description="restarts in a row without progress before the program gives up with exit code 4"
-    )
+    max_restarts: int = Field(10, ge=0, description="restarts in a row without progress, then exit code 4")
     restart_backoff_s: float = Field(
         1, gt=0, le=86_400, description="seconds before the first restart; they double each time, up to 30"
     )
@@ -225,23 +215,22 @@ class Settings(BaseSettings):
         60,
         gt=0,
         le=86_400,
-        description="seconds without progress, while the input grows, after which the query is restarted",
+        description="seconds without progress, while the input grows, then the query is restarted",
     )
     hang_timeout_s: float = Field(
         0,
         ge=0,
         le=86_400,
-        description="seconds without an answer after which Spark's Java process is killed; 0: as stall_timeout_s",
+        description="seconds without an answer, then Spark's Java process is killed; 0: as stall_timeout_s",
     )
     log_format: Literal["text", "json"] = Field(
-        "text", description="form of the filter's own log lines; json is one object a line, for log collectors"
+        "text", description="form of the filter's log lines; json: one object a line"
     )
     latency_objective_ms: int = Field(
         0,
         ge=0,
         le=3_600_000,
-        description="milliseconds that 99 of 100 decisions may take at most, for the probe, alerts and dashboards; "
-        "0: the mode's own",
+        description="milliseconds that 99 of 100 decisions may take, for alerts and dashboards; 0: the mode's own",
     )
     metrics_host: str = Field("127.0.0.1", description="address the /metrics endpoints listen on")
     metrics_port: int = Field(9400, ge=0, le=65535, description="port of the filter's /metrics; 0 takes a free one")

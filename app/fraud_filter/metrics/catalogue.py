@@ -42,7 +42,6 @@ class Entry(Generic[Made]):
     kind: type[Made]
     program: Program
     name: str
-    unit: str
     help: str
     labels: tuple[str, ...]
     modes: frozenset[ModeName]
@@ -76,11 +75,9 @@ class _Group:
     modes: frozenset[ModeName] = frozenset(MODES)
     at_scrape: bool = False
 
-    def of(
-        self, kind: type[Made], name: str, unit: str, text: str, *more: str, buckets: tuple[float, ...] = ()
-    ) -> Entry[Made]:
+    def of(self, kind: type[Made], name: str, text: str, *more: str, buckets: tuple[float, ...] = ()) -> Entry[Made]:
         """One of them, with `more` labels."""
-        return Entry(kind, self.program, name, unit, text, (*self.labels, *more), self.modes, self.at_scrape, buckets)
+        return Entry(kind, self.program, name, text, (*self.labels, *more), self.modes, self.at_scrape, buckets)
 
 
 class Metrics:
@@ -118,273 +115,219 @@ _GENERATOR = _Group("generator", (), at_scrape=True)
 RESTARTS = _FILTER.of(
     Counter,
     "fraud_filter_restarts_total",
-    "restarts",
     "Restarts of the query from its checkpoint, by reason.",
     "reason",
 )
-TAKEOVERS = _FILTER.of(
-    Counter, "fraud_filter_takeovers_total", "takeovers", "How often this program, a standby, has taken over."
-)
+TAKEOVERS = _FILTER.of(Counter, "fraud_filter_takeovers_total", "How often this program, a standby, has taken over.")
 DIFFERS = _FILTER.of(
     Gauge,
     "fraud_filter_standby_differs",
-    "0 or 1",
-    "1 while this program is a standby whose rules or settings are not those of the active filter.",
+    "1 while this program is a standby with other rules or settings than the active filter.",
 )
 RULES_INFO = _FILTER.of(
     Gauge,
     "fraud_filter_rules_info",
-    "1",
-    "Always 1: the version of the rules that this program decides by, or would as a standby.",
+    "Always 1: the version of the rules that this program decides by, or would.",
     "version",
 )
-UP = _FILTER.of(Gauge, "fraud_filter_up", "0 or 1", "1 while the query is active, else 0.")
+UP = _FILTER.of(Gauge, "fraud_filter_up", "1 while the query is active, else 0.")
 HEALTHY = _FILTER.of(
-    Gauge, "fraud_filter_healthy", "0 or 1", "1 while the query is active, keeps up and reads all partitions, else 0."
+    Gauge, "fraud_filter_healthy", "1 while the query is active, keeps up and reads all partitions, else 0."
 )
-COMMITS = _FILTER.of(
-    Counter, "fraud_filter_commits_total", "commits", "Micro-batches, real-time batches or epochs committed."
-)
+COMMITS = _FILTER.of(Counter, "fraud_filter_commits_total", "Micro-batches, real-time batches or epochs committed.")
 INPUT_RECORDS = _FILTER.of(
-    Counter, "fraud_filter_input_records_total", "records", "Records read from the input topic, by committed offsets."
+    Counter, "fraud_filter_input_records_total", "Records read from the input topic, by committed offsets."
 )
 LOST_RECORDS = _FILTER.of(
-    Counter, "fraud_filter_lost_records_total", "records", "Records removed from the input topic before they were read."
+    Counter, "fraud_filter_lost_records_total", "Records removed from the input topic before they were read."
 )
 SET_ASIDE = _FILTER.of(
     Counter,
     "fraud_filter_records_set_aside_total",
-    "records",
     "Records that ended the query each time, and were rejected as undecidable.",
 )
-STATE = _FILTER.of(
-    Gauge, "fraud_filter_state", "0 or 1", "1 for what the program does now, 0 for the other states.", "state"
-)
+STATE = _FILTER.of(Gauge, "fraud_filter_state", "1 for what the program does now, 0 for the other states.", "state")
 INPUT_RATE = _FILTER.of(
     Gauge,
     "fraud_filter_input_records_per_second",
-    "records per second",
     "Rate of the input records of the newest commit.",
 )
 PHASE_DURATION = _BATCH.of(
-    Gauge, "fraud_filter_phase_duration_seconds", "seconds", "Duration of a phase of the newest batch.", "phase"
+    Gauge, "fraud_filter_phase_duration_seconds", "Duration of a phase of the newest batch.", "phase"
 )
-COMMITTED_OFFSET = _PARTITION.of(
-    Gauge, "fraud_filter_committed_offset", "offset", "Next offset to read after the newest commit."
-)
+COMMITTED_OFFSET = _PARTITION.of(Gauge, "fraud_filter_committed_offset", "Next offset to read after the newest commit.")
 READ_OFFSET = _PARTITION.of(
-    Gauge, "fraud_filter_read_offset", "offset", "Next offset to read: as committed, or as tasks report it."
+    Gauge, "fraud_filter_read_offset", "Next offset to read: as committed, or as tasks report it."
 )
-LATEST_OFFSET = _PARTITION.of(Gauge, "fraud_filter_latest_offset", "offset", "End offset of the input partition.")
-CONSUMER_LAG = _PARTITION.of(
-    Gauge, "fraud_filter_consumer_lag_records", "records", "End offset minus the next offset to read."
-)
+LATEST_OFFSET = _PARTITION.of(Gauge, "fraud_filter_latest_offset", "End offset of the input partition.")
+CONSUMER_LAG = _PARTITION.of(Gauge, "fraud_filter_consumer_lag_records", "End offset minus the next offset to read.")
 HELD_RECORDS = _PARTITION.of(
     Gauge,
     "fraud_filter_held_records",
-    "records",
-    "Offsets of the input partition that an open transaction holds back: high watermark minus last stable offset.",
+    "Offsets that an open transaction holds back: high watermark minus last stable offset.",
 )
 HELD_SINCE = _PARTITION.of(
     Gauge,
     "fraud_filter_held_since_timestamp_seconds",
-    "seconds since 1970",
-    "When the filter first saw that the open transaction holds the input partition; no series while none does.",
+    "When the filter first saw the open transaction that holds the partition.",
 )
 UNKNOWN_PARTITIONS = _FILTER.of(
     Gauge,
     "fraud_filter_unknown_partitions",
-    "partitions",
-    "Partitions of the input topic whose end no broker can tell.",
+    "Input partitions whose end no broker can tell.",
 )
-LAST_PROGRESS = _FILTER.of(
-    Gauge, "fraud_filter_last_progress_timestamp_seconds", "seconds since 1970", "Time of the newest commit."
-)
+LAST_PROGRESS = _FILTER.of(Gauge, "fraud_filter_last_progress_timestamp_seconds", "Time of the newest commit.")
 SLOTS_NEEDED = _FILTER.of(
     Gauge,
     "fraud_filter_task_slots_needed",
-    "slots",
-    "Task slots that the mode holds permanently: one a partition, or 0.",
+    "Task slots that the mode holds: one a partition, or 0.",
 )
-SLOTS_GRANTED = _FILTER.of(
-    Gauge, "fraud_filter_task_slots_granted", "slots", "Task slots that the application was granted."
-)
+SLOTS_GRANTED = _FILTER.of(Gauge, "fraud_filter_task_slots_granted", "Task slots that the application was granted.")
 
 VELOCITY_KEYS = _VELOCITY.of(
     Gauge,
     "fraud_filter_velocity_keys",
-    "rows",
     "Rows of the state that features are computed from: a key and a period.",
 )
 VELOCITY_MEMORY = _VELOCITY.of(
-    Gauge, "fraud_filter_velocity_memory_bytes", "bytes", "Memory that the state takes on the executors."
+    Gauge, "fraud_filter_velocity_memory_bytes", "Memory that the state takes on the executors."
 )
 VELOCITY_DISK = _VELOCITY.of(
     Gauge,
     "fraud_filter_velocity_disk_bytes",
-    "bytes",
-    "Files of the state on the executors' own disks; 0 while all is in memory.",
+    "Files of the state on executors' disks; 0 while all is in memory.",
 )
 VELOCITY_COMMIT = _VELOCITY.of(
     Gauge,
     "fraud_filter_velocity_commit_seconds",
-    "seconds",
-    "Time to write the changes of the state at the newest batch end, over all tasks.",
+    "Time that all tasks took to write the state at the newest batch end.",
 )
 LATE_RECORDS = _VELOCITY.of(
     Counter,
     "fraud_filter_late_records_total",
-    "records",
-    "Rows of records that came behind the watermark and are not decided.",
+    "Rows of records behind the watermark, which are not decided.",
 )
 MODEL = _FILTER.of(
     Gauge,
     "fraud_filter_model_info",
-    "1",
     "Always 1; the label tells the model whose score rules use.",
     "version",
 )
 
-EXECUTOR_CORES = _EXECUTOR.of(Gauge, "fraud_filter_executor_cores", "slots", "Task slots of the executor.")
-EXECUTOR_ACTIVE_TASKS = _EXECUTOR.of(
-    Gauge, "fraud_filter_executor_active_tasks", "tasks", "Tasks that run on the executor."
-)
+EXECUTOR_CORES = _EXECUTOR.of(Gauge, "fraud_filter_executor_cores", "Task slots of the executor.")
+EXECUTOR_ACTIVE_TASKS = _EXECUTOR.of(Gauge, "fraud_filter_executor_active_tasks", "Tasks that run on the executor.")
 EXECUTOR_TASKS = _EXECUTOR.of(
     Counter,
     "fraud_filter_executor_tasks_total",
-    "tasks",
     "Tasks that ended on the executor, by how they did.",
     "outcome",
 )
 EXECUTOR_GC = _EXECUTOR.of(
-    Counter, "fraud_filter_executor_gc_seconds_total", "seconds", "Time that the executor's garbage collections took."
+    Counter, "fraud_filter_executor_gc_seconds_total", "Time that the executor's garbage collections took."
 )
 EXECUTOR_PEAK_MEMORY = _EXECUTOR.of(
-    Gauge, "fraud_filter_executor_peak_memory_bytes", "bytes", "Most memory that the executor has used.", "area"
+    Gauge, "fraud_filter_executor_peak_memory_bytes", "Most memory that the executor has used.", "area"
 )
 CERTIFICATE_EXPIRY = _PROGRAM.of(
     Gauge,
     "fraud_filter_certificate_expiry_timestamp_seconds",
-    "seconds since 1970",
     "When a certificate of the connection to Kafka ends, by its file's name.",
     "file",
 )
 DISK_SIZE = _PROGRAM.of(
-    Gauge, "fraud_filter_checkpoint_disk_size_bytes", "bytes", "Size of the disk that the checkpoint lies on."
+    Gauge, "fraud_filter_checkpoint_disk_size_bytes", "Size of the disk that the checkpoint lies on."
 )
 DISK_FREE = _PROGRAM.of(
-    Gauge, "fraud_filter_checkpoint_disk_free_bytes", "bytes", "Free space on the disk that the checkpoint lies on."
+    Gauge, "fraud_filter_checkpoint_disk_free_bytes", "Free space on the disk that the checkpoint lies on."
 )
 
 LATENCY = _PROBE.of(
     Histogram,
     "fraud_filter_end_to_end_latency_seconds",
-    "seconds",
     "Time from the append of a record to the append of its decision, both on the broker's clock.",
     buckets=LATENCY_BUCKETS_S,
 )
 OBJECTIVE = _PROBE.of(
     Gauge,
     "fraud_filter_latency_objective_seconds",
-    "seconds",
     "What 99 of 100 decisions are to take at most (FRAUD_LATENCY_OBJECTIVE_MS).",
 )
 SLOW = _PROBE.of(
     Counter,
     "fraud_filter_slow_decisions_total",
-    "decisions",
-    "Decisions that took longer than the objective, of those in fraud_filter_end_to_end_latency_seconds.",
+    "Decisions that took longer than the objective.",
 )
-FLAGGED = _PROBE.of(
-    Counter, "fraud_filter_flagged_records_total", "records", "Flagged records read, repeated ones too."
-)
+FLAGGED = _PROBE.of(Counter, "fraud_filter_flagged_records_total", "Flagged records read.")
 APPROVED = _PROBE.of(
     Counter,
     "fraud_filter_approved_records_total",
-    "records",
-    "Approved records read, repeated ones too; there are none with emit=flagged.",
+    "Approved records read; there are none with emit=flagged.",
 )
 RULE_MATCHES = _PROBE.of(
     Counter,
     "fraud_filter_rule_matches_total",
-    "matches",
-    "Rules named by the flagged records read, repeated ones too, with the version of the rules that decided; counted "
-    "by the probe, as the filter runs no code of its own for each record.",
+    "Rules named by the flagged records read, with the version of the rules that decided.",
     "rule",
     "version",
 )
 TRUNCATED = _PROBE.of(
     Counter,
     "fraud_filter_truncated_windows_total",
-    "windows",
-    "Windows of the flagged records read, repeated ones too, that may be cut short because the state holds no more of "
-    "the key's records, by feature.",
+    "Windows of flagged records that may be cut short: the state holds no more of the key's records.",
     "feature",
 )
 SCORE = _PROBE.of(
     Histogram,
     "fraud_filter_score",
-    "probability",
-    "Scores of the flagged records read, repeated ones too, with the version of the model. Scores of "
-    "records that no rule matches are not counted.",
+    "Scores of the flagged records read, with the version of the model.",
     "version",
     buckets=SCORE_BUCKETS,
 )
 REJECTED = _PROBE.of(
     Counter,
     "fraud_filter_rejected_records_total",
-    "records",
-    "Rejected records read, repeated ones too, by reason.",
+    "Rejected records read, by reason.",
     "reason",
 )
 DUPLICATE = _PROBE.of(
     Counter,
     "fraud_filter_duplicate_records_total",
-    "records",
     "Decisions read on a record that had been decided before.",
 )
 LATE_WRITES = _PROBE.of(
     Counter,
     "fraud_filter_late_writes_total",
-    "records",
     "Decisions of a writer that were appended after the first one of a later writer: each may be a duplicate.",
 )
 UNREADABLE = _PROBE.of(
     Counter,
     "fraud_filter_unreadable_records_total",
-    "records",
     "Records on the output topics without readable source headers.",
 )
 NEGATIVE_LATENCY = _PROBE.of(
     Counter,
     "fraud_filter_negative_latency_records_total",
-    "records",
     "Decisions that bear an earlier time than their record: the brokers' clocks differ.",
 )
 LAST_OUTPUT = _PROBE.of(
     Gauge,
     "fraud_filter_last_output_timestamp_seconds",
-    "seconds since 1970",
     "Append time of the newest record on the output topics.",
 )
 INTERVAL_LATENCY = _INTERVAL.of(
     Summary,
     "fraud_filter_interval_latency_seconds",
-    "seconds",
     "Latency of the decisions of the last interval: exact quantiles.",
     "quantile",
 )
 
-SENT = _GENERATOR.of(
-    Counter, "fraud_filter_generator_sent_records_total", "records", "Records handed to the Kafka client."
-)
+SENT = _GENERATOR.of(Counter, "fraud_filter_generator_sent_records_total", "Records handed to the Kafka client.")
 FAILED = _GENERATOR.of(
-    Counter, "fraud_filter_generator_failed_records_total", "records", "Records known not to have been delivered."
+    Counter, "fraud_filter_generator_failed_records_total", "Records known not to have been delivered."
 )
 LATE = _GENERATOR.of(
     Counter,
     "fraud_filter_generator_late_records_total",
-    "records",
     "Records sent more than 10 ms after they were due.",
 )
 
