@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_args
 
-from annotated_types import Ge, Gt, Le, MinLen
+from annotated_types import Ge, Gt, Le
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
@@ -25,7 +25,7 @@ _OF_SETTINGS = ("setting", "default", "accepts", "meaning")
 _OF_ALL = {"mode", "query"}
 _KINDS: dict[Any, str] = {
     bool: "`true`, `false`",
-    int: "whole number",
+    int: "integer",
     float: "number",
     Path: "file",
     dict[str, str]: "JSON object",
@@ -104,8 +104,6 @@ def _accepted(field: FieldInfo) -> str:
             bounds.append(f"from {bound.ge}")
         elif isinstance(bound, Le):
             bounds.append(f"to {bound.le}")
-        elif isinstance(bound, MinLen):
-            bounds.append("not empty")
     return " ".join((_KINDS.get(field.annotation, "text"), *bounds))
 
 
