@@ -45,7 +45,7 @@ def test_the_table_of_an_aggregate(tmp_path: Path) -> None:
         assert told[mode].startswith("no: ")
         assert AGGREGATE.format(mode) in told[mode]
     reason = "as the query contains an aggregation (groupBy, count, distinct)"
-    assert told["latency,"].endswith(f"can not be told, {reason}")
+    assert told["latency,"].endswith(f"not known, {reason}")
     audited = call("audit", "--query", f"{HOME}/app/examples/totals.py:transform", "--checkpoint", tmp_path / "none")
     assert audited.returncode == 2, audited.stderr
     assert f"can't be audited, {reason}; the audit takes queries" in audited.stderr

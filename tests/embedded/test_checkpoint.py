@@ -232,8 +232,7 @@ def test_a_file_on_a_local_disk_is_replaced_and_never_away(tmp_path: Path, opene
 def test_inspect_and_repair_on_the_command_line(checkpoint: Path) -> None:
     told = call("checkpoint", "inspect", checkpoint)
     assert told.returncode == 0, told.stderr
-    assert "after a repair" in told.stdout
-    found = json.loads(call("checkpoint", "inspect", checkpoint, "--json").stdout)
+    found = json.loads(told.stdout)
     assert (found["written_by"], found["newest_entry"], found["newest_commit"]) == ("continuous", 4, 3)
     assert (found["pending"], found["proven_entry"], found["broken"]) == ([4], 3, {})
     assert found["committed_offsets"] == [json.loads((checkpoint / "offsets/3").read_text().splitlines()[2])]

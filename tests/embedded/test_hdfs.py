@@ -83,7 +83,7 @@ def test_a_filter_that_goes_on_after_a_takeover_writes_nothing_that_is_not_count
 def test_inspect_and_repair_on_the_command_line(hdfs: Hdfs, spark: Any, stage: Stage) -> None:
     location = f"{hdfs.uri}/recorded-too"
     files = record(spark, "micro-batch-killed", location)
-    found = json.loads(call("checkpoint", "inspect", location, "--json").stdout)
+    found = json.loads(call("checkpoint", "inspect", location).stdout)
     assert (found["pending"], found["modes"]["real-time"]["startable"]) == ([1], False)
     nobody = ("--kafka-bootstrap-servers", f"127.0.0.1:{free_ports(1)[0]}", "--kafka-timeout-s", "2")
     lockless = call("checkpoint", "repair", location, "--to", "real-time", *nobody)

@@ -20,7 +20,7 @@ from fraud_filter.checkpoint.entries import (
     parse_initial_offset,
     parse_offset_entry,
 )
-from fraud_filter.checkpoint.inspection import inspect_contents, print_inspection
+from fraud_filter.checkpoint.inspection import inspect_contents
 from fraud_filter.compose import env_file
 from fraud_filter.config import Settings, env_name, load
 from fraud_filter.errors import UsageError
@@ -222,4 +222,4 @@ def test_any_checkpoint_can_be_inspected(entry: bytes, commit: bytes) -> None:
         return commit
 
     logs = Log([3], lambda number: parse_offset_entry(number, entry)), Log([3], read_commit)
-    print_inspection(inspect_contents("[/somewhere]", Contents(*logs), 0))
+    json.dumps(inspect_contents("/somewhere", Contents(*logs), 0).to_dict())

@@ -1,14 +1,11 @@
-"""What `fraud-filter checkpoint inspect` says about a checkpoint: as data, and in the terminal."""
+"""What `fraud-filter checkpoint inspect` says about a checkpoint."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from typing import Any, get_args
 
-from rich.console import Console
-from rich.table import Table
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from fraud_filter.checkpoint.contents import Broken, Contents, read_contents
@@ -17,7 +14,6 @@ from fraud_filter.checkpoint.files import CheckpointFiles, GoneError
 from fraud_filter.checkpoint.plan import UnrepairableError, plan_repair
 from fraud_filter.config import ModeName
 from fraud_filter.modes import MODES
-from fraud_filter.text.console import PrintableConsole
 
 #: A running query removes entries in one go, and then none for many commits.
 _LOOKS = 5
@@ -95,60 +91,6 @@ def inspect_contents(location: str, contents: Contents, now_ms: int) -> Inspecti
         kept_aside=contents.kept_aside,
         modes={mode: _start(contents, mode, now_ms) for mode in get_args(ModeName)},
     )
-
-
-def print_inspection(found: Inspection, console: Console | None = None) -> None:
-    """Prints it as tables."""
-    console = console or PrintableConsole(markup=False, emoji=False)
-    facts = Table(title=f"Checkpoint {found.location}", show_header=False)
-    for label, value in _facts(found).items():
-        facts.add_row(label, value)
-    console.print(facts)
-    modes = Table("mode", "can start", "what prevents it")
-    for mode, start in found.modes.items():
-        word = "yes" if start.startable else "after a repair" if start.repairable else "no"
-        modes.add_row(mode, word, "\n".join(start.why) or ("begins at starting_offsets" if start.begins_anew else ""))
-    console.print(modes)
-
-
-def _facts(found: Inspection) -> dict[str, str]:
-    offsets = [_source(offset) for offset in found.committed_offsets]
-    return {
-        "query": found.query_id or "unknown",
-        "newest entries written by": found.written_by,
-        "newest offset entry": _number(found.newest_entry)
-        + (f", planned at {_time(found.planned_at)}" if found.planned_at else ""),
-        "newest commit": _number(found.newest_commit),
-        "committed up to": "\n".join(offsets) or "nothing",
-        "not committed": ", ".join(map(str, found.pending)) or "none",
-        "broken entries": "\n".join(f"{path}: {reason}" for path, reason in found.broken.items()) or "none",
-        "keeps state": "yes" if found.stateful else "no",
-        "kept aside": ", ".join(found.kept_aside) or "none",
-    }
-
-
-def _source(offset: Any) -> str:
-    if not isinstance(offset, dict):
-        return json.dumps(offset)
-    parts = [f"{topic}: {_ends(ends)}" for topic, ends in offset.items() if isinstance(ends, dict)]
-    return "; ".join(parts) or json.dumps(offset)
-
-
-def _ends(ends: dict[str, Any]) -> str:
-    if not all(number.isdecimal() and isinstance(end, int) for number, end in ends.items()):
-        return json.dumps(ends)  # another source's
-    return ", ".join(f"{number} at {ends[number]:,}" for number in sorted(ends, key=int))
-
-
-def _time(seconds: float) -> str:
-    try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat("T", "seconds")
-    except (OverflowError, ValueError, OSError):  # no year that Python knows
-        return f"{seconds:g} s after 1970"
-
-
-def _number(number: int | None) -> str:
-    return "none" if number is None else str(number)
 
 
 def _written_by(contents: Contents) -> str:

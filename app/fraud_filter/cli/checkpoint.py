@@ -37,22 +37,19 @@ def command() -> None:
 
 @command.command()
 @click.argument("path")
-@click.option("--json", "as_json", is_flag=True, help="print JSON")
+@click.option("--json", is_flag=True, hidden=True, expose_value=False, help="what is printed is JSON without it")
 @settings_options("spark_conf")
-def inspect(path: str, as_json: bool, settings: Settings) -> None:
-    """Say which offsets are committed, what is pending or broken, and which modes can start from it."""
+def inspect(path: str, settings: Settings) -> None:
+    """Say as JSON which offsets are committed, what is pending or broken, and which modes can start from it."""
     from fraud_filter.checkpoint.files import CheckpointError
-    from fraud_filter.checkpoint.inspection import inspect_checkpoint, print_inspection
+    from fraud_filter.checkpoint.inspection import inspect_checkpoint
 
     with _opened(path, settings) as files:
         try:
             found = inspect_checkpoint(files, round(time.time() * 1000))
         except CheckpointError as error:
             raise UsageError(f"argument PATH: {error}") from None
-    if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2))
-    else:
-        print_inspection(found)
+    click.echo(json.dumps(found.to_dict(), indent=2))
 
 
 @command.command()
