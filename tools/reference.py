@@ -19,7 +19,7 @@ from fraud_filter.modes import MODES
 from lab.harness.tables import markdown, write_between
 
 METRICS, SETTINGS = HOME / "docs/metrics.md", HOME / "docs/settings.md"
-_OF_METRICS = ("metric", "type", "labels", "meaning")
+_OF_METRICS = ("metric", "labels", "meaning")
 _OF_SETTINGS = ("setting", "default", "accepts", "meaning")
 #: Labels that docs/metrics.md names once.
 _OF_ALL = {"mode", "query"}
@@ -49,7 +49,6 @@ def _table(program: Program) -> str:
         [
             (
                 f"`{entry.name}`",
-                entry.type,
                 _code(label for label in entry.labels if label not in _OF_ALL),
                 _told(entry),
             )
