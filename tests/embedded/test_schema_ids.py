@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyroaring import BitMap64
-
 from fraud_filter.audit.run import audit
 from fraud_filter.generator.payments import MadePayments, Shares
 from fraud_filter.generator.sender import Sender
 from fraud_filter.generator.source import Steady
+from fraud_filter.query import sinks
 from fraud_filter.query.preflight import check_inputs
-from fraud_filter.supervisor.query_run import prepare, start_query
+from fraud_filter.supervisor.query_run import prepare, start
 from running import Stage, payment, until
 
 
@@ -24,7 +23,7 @@ def test_json_behind_a_schema_id_is_decided(spark: Any, stage: Stage) -> None:
     stage.send([("card", value) for value in bare])
     expected = (sent.flagged or 0) + sent.malformed + len(bare)
     inputs = check_inputs(settings)
-    query = start_query(inputs, settings, prepare(spark, inputs, settings, ""), BitMap64(), 0)
+    query = start(sinks.write(prepare(spark, inputs, settings, "").decisions, inputs.mode, settings, 0), settings)
     try:
         until(lambda: sum(map(len, stage.written().values())) >= expected or not query.isActive, "all is decided", 90)
         assert query.exception() is None

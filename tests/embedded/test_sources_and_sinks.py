@@ -12,17 +12,17 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from pyroaring import BitMap64
 
 from exhaustive import exhaustive
 from fraud_filter.config import Settings, load
 from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
 from fraud_filter.oracle.payments import PaymentReader
+from fraud_filter.query import sinks
 from fraud_filter.query.preflight import check_inputs
 from fraud_filter.query.sources import made_up
 from fraud_filter.supervisor.failures import explain_failure
-from fraud_filter.supervisor.query_run import prepare, start_query
+from fraud_filter.supervisor.query_run import prepare, start
 from hostile_records import SCHEMA
 from lab.harness.processes import Child
 from running import until, wait_until
@@ -81,7 +81,7 @@ def test_the_memory_sink_fills_a_table(spark: Any, tmp_path: Path, mode: str) ->
 def _decided(spark: Any, settings: Settings, count: int) -> Counter[tuple[str, str]]:
     """Runs the query until so many decisions are in the memory sink's table: how many of which topic and source."""
     inputs = check_inputs(settings)
-    query = start_query(inputs, settings, prepare(spark, inputs, settings, ""), BitMap64(), 0)
+    query = start(sinks.write(prepare(spark, inputs, settings, "").decisions, inputs.mode, settings, 0), settings)
     try:
         table = spark.table("fraud_filter")
         until(lambda: table.count() >= count or not query.isActive, f"{count} decisions in the table", 90)
@@ -170,7 +170,7 @@ def test_a_format_that_a_mode_can_not_run_is_refused_in_words(
 
     def run() -> None:
         inputs = check_inputs(settings)
-        query = start_query(inputs, settings, prepare(spark, inputs, settings, ""), BitMap64(), 0)
+        query = start(sinks.write(prepare(spark, inputs, settings, "").decisions, inputs.mode, settings, 0), settings)
         until(lambda: not query.isActive, "the refusal", 60)
         raise explain_failure(query.exception(), settings)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from kafka.producer.kafka import KafkaProducer
 from kafka.structs import TopicPartition
@@ -19,9 +21,10 @@ from fraud_filter.config import load
 from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
 from fraud_filter.modes import MODES
-from fraud_filter.query.places import UnknownPlacesError, carry
-from fraud_filter.query.preflight import check_plan
+from fraud_filter.query.places import UnknownPlacesError, carry, read_from
+from fraud_filter.query.preflight import Inputs, begin_at, check_plan, plan_nodes
 from fraud_filter.query.user_query import load_user_query
+from fraud_filter.supervisor.query_run import plan_query, prepare
 from lab.harness.processes import Child, kill_family
 from running import PROGRAM, Stage, call, payment, wait_until
 
@@ -121,23 +124,41 @@ def test_the_enrichment_writes_each_record_once_over_a_kill(
     assert wrong["examples"]["unexpected"][0]["reason"] == "written with another value than expected"
 
 
-@exhaustive
 @pytest.mark.timeout(600)
-def test_a_standby_goes_on_where_a_killed_one_ended(stage: Stage) -> None:
-    query = f"{EXAMPLES}/enrich.py:transform"
-    standby = Child(
-        "the standby", [*PROGRAM, "run", "--standby"], log=stage.directory / "standby.log",
-        env=stage.environment(mode="real-time", query=query, rejected_topic=""),
-    )  # fmt: skip
-    places = stage.send((f"c{number}", payment(f"p{number}", number)) for number in range(60))
-    with run(stage, "enrich", "real-time") as active, standby:
-        wait_until(lambda: len(written(stage)) >= len(places), "all is written", active)
-        wait_until(lambda: bool(events(standby, "standby_ready")), "it waits", standby, 240)
+def test_a_standby_goes_on_after_a_kill_and_a_changed_file_after_a_handover(stage: Stage, tmp_path: Path) -> None:
+    """Under records that keep coming; each gives one row, from one file or the other."""
+    query, changed = EXAMPLES / "enrich.py", tmp_path / "changed.py"
+    changed.write_text(query.read_text().replace("'Europe'", "'EUROPE'"))
+    quick = {"mode": "real-time", "real_time_duration": "5 seconds", "standby_warm_up_s": "3", "rejected_topic": ""}
+    sent: list[tuple[int, int]] = []
+
+    def send_until(holds: Callable[[], bool], what: str, child: Child) -> None:
+        def sent_and_holds() -> bool:
+            sent.extend(stage.send((f"c{number}", payment(f"p{number}", number)) for number in range(5)))
+            return holds()
+
+        wait_until(sent_and_holds, what, child, 240)
+
+    def child(name: str, *argv: str, file: Path) -> Child:
+        env = stage.environment(query=f"{file}:transform", **quick)
+        return Child(name, [*PROGRAM, *argv], log=stage.directory / f"{name}.log", env=env)
+
+    with ExitStack() as programs:
+        active = programs.enter_context(child("active", "run", file=query))
+        send_until(lambda: bool(written(stage)), "the first rows", active)
+        standby = programs.enter_context(child("standby", "run", "--standby", file=query))
+        send_until(lambda: bool(events(standby, "standby_ready")), "it waits", standby)
         kill_family(active)
-        places += stage.send((f"c{number}", payment(f"p{number}", number)) for number in range(60, 90))
-        wait_until(lambda: len(written(stage)) >= len(places), "the others are written", standby)
-        assert standby.stop(30) == 0, standby.tail()
-    assert sorted(map(place_of, written(stage))) == sorted(places)
+        send_until(lambda: bool(events(standby, "started")), "it takes over", standby)
+        following = programs.enter_context(child("following", "handover", file=changed))
+        send_until(lambda: bool(events(following, "started")), "the changed file takes over", following)
+        made_by_it = lambda: any(b"EUROPE" in row.value for row in written(stage))  # noqa: E731
+        send_until(made_by_it, "rows of the changed file", following)
+        wait_until(lambda: len(written(stage)) >= len(sent), "all is written", following)
+        assert events(following, "standby_differs")[-1].endswith("differs_in=query")
+        assert (following.stop(60), standby.stop(60)) == (0, 0), following.tail()
+    found = audit(stage, changed)
+    assert (faults(found), found["written"]) == ((0, 0, 0), len(sent))
 
 
 @pytest.mark.parametrize("mode", ["micro-batch", pytest.param("real-time", marks=exhaustive)])
@@ -200,15 +221,19 @@ OTHERS: dict[str, tuple[Make, str]] = {
 @pytest.mark.parametrize("make", ONE_ROW.values(), ids=ONE_ROW)
 def test_places_travel_where_a_record_gives_one_row(spark: SparkSession, records: DataFrame, make: Make) -> None:
     rows = make(spark, visible(records))
-    assert carry(rows, records).columns == [*rows.columns, "_topic", "_partition", "_offset", "_timestamp"]
+    carried = carry(rows, records)
+    assert carried.columns == [*rows.columns, "_topic", "_partition", "_offset", "_timestamp"]
+    assert read_from(records, carried).schema == carried.schema
 
 
 @pytest.mark.parametrize(("make", "reason"), OTHERS.values(), ids=OTHERS)
 def test_places_that_can_not_be_told_are_named(
     spark: SparkSession, records: DataFrame, make: Make, reason: str
 ) -> None:
+    rows = make(spark, visible(records))
     with pytest.raises(UnknownPlacesError, match=reason):
-        carry(make(spark, visible(records)), records)
+        carry(rows, records)
+    assert read_from(records, rows).schema == rows.schema
 
 
 @pytest.mark.parametrize(
@@ -216,9 +241,9 @@ def test_places_that_can_not_be_told_are_named(
     [
         ("return 5", "returns a int; return a DataFrame made of"),
         ("return records.sparkSession.range(1).selectExpr('\"a\" AS value')", "returns rows that are not made of"),
-        ("return records.select('key')", "returns the columns key; return value, and key"),
-        ("return records.select('value', 'offset')", "returns the column 'offset', which the Kafka sink does not take"),
-        ("return records.select(records['offset'].alias('value'))", "as bigint, .*make it string or binary"),
+        ("return records.select('key')", "returns the columns key; return value .string or binary"),
+        ("return records.select('value', 'offset')", "returns 'offset' as bigint, which the Kafka sink does not take"),
+        ("return records.select(records['offset'].alias('value'))", "'value' as bigint, .* return value .string or"),
         ("return records.select('amount')", r"raises AnalysisException in .*own\.py, line 2: \[UNRESOLVED_COLUMN"),
         ("return 1 / 0", r"raises ZeroDivisionError in .*own\.py, line 2: division by zero; mend it there"),
     ],
@@ -231,6 +256,27 @@ def test_what_is_no_query_is_refused_by_one_sentence(records: DataFrame, tmp_pat
         query.rows(records, settings)
     assert "\n" not in str(refused.value)
     assert str(refused.value).startswith(f"setting query (--query, FRAUD_QUERY): '{tmp_path}/own.py:transform' ")
+
+
+def test_a_start_calls_the_function_once_and_looks_for_its_keys_once(spark: SparkSession, tmp_path: Path) -> None:
+    """A standby prepares its query for the warm-up, for the takeover, and again where other offsets are due."""
+    calls = tmp_path / "calls"
+    (tmp_path / "own.py").write_text(
+        f"import sys; sys.path.append({str(EXAMPLES)!r})\nfrom enrich import transform as enrich\n"
+        f"def transform(records):\n    open({str(calls)!r}, 'a').write('called ')\n    return enrich(records)\n"
+    )
+    settings = load({"query": f"{tmp_path}/own.py:transform"})
+    jobs_of = spark.sparkContext.statusTracker().getJobIdsForGroup
+    spark.sparkContext.setJobGroup("planned", "")
+    inputs = plan_query(spark, Inputs(MODES["micro-batch"], load_user_query(settings), 1), settings)
+    spark.sparkContext.setJobGroup("prepared", "")
+    for offset in (0, 7):
+        at = begin_at(settings, {0: offset}, [0])
+        plan = prepare(spark, inputs, at, "id").decisions._jdf.queryExecution().analyzed()
+        [source] = (one for one in plan_nodes(plan) if one.isStreaming() and one.children().isEmpty())
+        assert source.extraOptions().get("startingOffsets") == at.starting_offsets
+    assert calls.read_text() == "called "
+    assert (bool(jobs_of("planned")), bool(jobs_of("prepared"))) == (True, False)
 
 
 def test_an_operator_that_a_mode_can_not_run_is_refused_with_those_that_can(records: DataFrame) -> None:
@@ -271,6 +317,29 @@ def test_python_in_rows_runs_in_the_modes_of_batches(stage: Stage, tmp_path: Pat
         wait_until(lambda: len(written(stage)) >= len(places), "both are written", program)
         assert program.stop(30) == 0, program.tail()
     assert sorted(record.value for record in written(stage)) == [b"11", b"22"]
+
+
+@exhaustive
+def test_the_price_of_python_in_rows(spark: SparkSession) -> None:
+    """In CPU time of all processes, which the event `python_in_rows` tells."""
+    count = 1_000_000
+    rows = spark.range(0, count, 1, 1).select(F.col("id").cast("string").cast("binary").alias("value"))
+    columns = {"Spark": F.concat("value", "value"), "Python": F.udf(lambda value: value + value, "binary")("value")}
+
+    def cpu_s() -> float:
+        own = psutil.Process()
+        return sum(sum(one.cpu_times()[:2]) for one in (own, *own.children(recursive=True)))
+
+    used: dict[str, float] = {}
+    for name, column in [*columns.items()] * 2:  # the first time code is compiled, and Python started
+        before = cpu_s()
+        rows.select(column).write.format("noop").mode("overwrite").save()
+        used[name] = cpu_s() - before
+    more_us = (used["Python"] - used["Spark"]) / count * 1e6
+    print(f"measured Python in rows: {more_us:.1f} us of CPU a row; {used}")  # noqa: T201 - shown by -s
+    both = rows.limit(1).select(*columns.values()).first()
+    assert both is not None
+    assert bytes(both[0]) == bytes(both[1]) == b"00"
 
 
 def test_the_page_has_the_example_word_by_word() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,21 +33,12 @@ class FilterQuery(Query):
         """The ruling, as the checkpoint keeps it for the audit."""
         return self.ruling.to_document()
 
-    def decide(
-        self,
-        records: DataFrame,
-        settings: Settings,
-        topic_id: str,
-        written: Written,
-        since: Mapping[int, int] | None = None,
-        watermark_ms: int = 0,
-    ) -> DataFrame:
+    def decide(self, records: DataFrame, settings: Settings, topic_id: str, written: Written, **more: Any) -> DataFrame:
         """The decisions, as `decide.decide`."""
         from fraud_filter.query import decide as query
 
-        return query.decide(
-            records, self.ruling.schema, self.ruling.rules, settings, topic_id, self.model, written, since, watermark_ms
-        )
+        rules, schema = self.ruling.rules, self.ruling.schema
+        return query.decide(records, schema, rules, settings, topic_id, self.model, written, **more)
 
 
 def filter_query(rules: RuleSet, schema: PaymentSchema, settings: Settings, model: SavedModel | None) -> FilterQuery:

@@ -6,7 +6,7 @@ Spark does the same for its own functions (`StructsToJson`, which is `to_json`, 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,6 +22,11 @@ def active_jvm() -> Any:
     from pyspark.sql import SparkSession
 
     return SparkSession.active()._jvm
+
+
+def each(sequence: Any) -> Iterator[Any]:
+    """The members of a Scala sequence."""
+    return (sequence.apply(at) for at in range(sequence.size()))
 
 
 @functools.lru_cache(_HELD)

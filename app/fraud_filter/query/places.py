@@ -6,14 +6,14 @@ the way from the source to its result, where every operator on it gives at most 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from fraud_filter import schema as layout
 from fraud_filter.query import invoke
-from fraud_filter.query.preflight import operator_in_words
+from fraud_filter.query.invoke import each
+from fraud_filter.query.preflight import operator_in_words, plan_nodes
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -55,9 +55,59 @@ def carry(rows: DataFrame, records: DataFrame) -> DataFrame:
         UnknownPlacesError: there is no such record for each row, or a record may give several rows.
     """
     plan = records._jdf.queryExecution().analyzed()
-    output = plan.output()
-    places = [output.apply(at) for at in range(output.size()) if output.apply(at).name() in _COLUMNS]
-    return _frame(_Carrier(rows, places).add_to(rows._jdf.queryExecution().analyzed()), rows)
+    places = [column for column in each(plan.output()) if column.name() in _COLUMNS]
+    ids = {place.exprId().id() for place in places}
+
+    def carried(node: Any) -> Any:
+        if ids <= {column.exprId().id() for column in each(node.output())}:
+            return node
+        kind = str(node.getClass().getSimpleName())
+        if kind == "Project":
+            project = invoke.java_class(invoke.active_jvm(), "org.apache.spark.sql.catalyst.plans.logical.Project")
+            return project(_seq([*each(node.projectList()), *places]), carried(node.child()))
+        if kind in _ROW_BY_ROW:
+            return node.withNewChildren(_seq([carried(node.child())]))
+        if kind == "Join":
+            _require_one_match(node, rows)
+            return node.withNewChildren(_seq([carried(node.left()), node.right()]))
+        raise UnknownPlacesError(f"the query contains {operator_in_words(kind)}")
+
+    return _frame(carried(rows._jdf.queryExecution().analyzed()), rows)
+
+
+def _require_one_match(join: Any, like: DataFrame) -> None:
+    how, table, jvm = str(join.joinType().toString()), join.right(), invoke.active_jvm()
+    if how not in _JOINS or table.isStreaming():
+        raise UnknownPlacesError("the query joins otherwise than its records, on the left side, with a table")
+    if how in _FILTERING_JOINS:
+        return
+    keys = invoke.java_class(jvm, _PLANNING).unapply(join)
+    if keys.isEmpty():
+        raise UnknownPlacesError("the query joins a table by something else than equal columns")
+    if str(table.getClass().getSimpleName()) == "ResolvedHint":  # Spark would warn of it where no join is
+        table = table.child()
+    columns = [invoke.column(jvm, key) for key in each(keys.get()._3())]
+    rows = _frame(table, like).select(*columns)
+    named = rows.toDF(*(f"key{at}" for at in range(len(columns)))).dropna()
+    if not named.groupBy(*named.columns).count().where("count > 1").isEmpty():
+        raise UnknownPlacesError("the query joins a table that has rows with the same key")
+
+
+def read_from(records: DataFrame, rows: DataFrame) -> DataFrame:
+    """The same `rows`, made of `records`: those of the same source with other options, such as where it begins."""
+    [source] = (node for node in plan_nodes(records._jdf.queryExecution().analyzed()) if node.children().isEmpty())
+
+    def moved(node: Any) -> Any:
+        if not node.isStreaming():
+            return node
+        if node.children().isEmpty():
+            return node.copy(
+                source.source(), source.sourceName(), source.table(), source.extraOptions(), node.output(),
+                source.catalog(), source.identifier(), source.v1Relation(), source.sourceIdentifyingName(),
+            )  # fmt: skip
+        return node.withNewChildren(_seq([moved(child) for child in each(node.children())]))
+
+    return _frame(moved(rows._jdf.queryExecution().analyzed()), rows)
 
 
 def _frame(plan: Any, like: DataFrame) -> DataFrame:
@@ -68,50 +118,5 @@ def _frame(plan: Any, like: DataFrame) -> DataFrame:
     return DataFrame(dataset.ofRows(session._jsparkSession, plan), session)
 
 
-class _Carrier:
-    """Adds the attributes `places` of the source to the operators of a plan."""
-
-    def __init__(self, rows: DataFrame, places: list[Any]) -> None:
-        self._rows, self._places = rows, places
-        self._jvm: Any = rows.sparkSession._jvm
-        self._ids = {place.exprId().id() for place in places}
-
-    def add_to(self, node: Any) -> Any:
-        if self._ids <= {attribute.exprId().id() for attribute in _each(node.output())}:
-            return node
-        kind = str(node.getClass().getSimpleName())
-        if kind == "Project":
-            columns = [*_each(node.projectList()), *self._places]
-            return invoke.java_class(self._jvm, "org.apache.spark.sql.catalyst.plans.logical.Project")(
-                self._seq(columns), self.add_to(node.child())
-            )
-        if kind in _ROW_BY_ROW:
-            return node.withNewChildren(self._seq([self.add_to(node.child())]))
-        if kind == "Join":
-            self._require_one_match(node)
-            return node.withNewChildren(self._seq([self.add_to(node.left()), node.right()]))
-        raise UnknownPlacesError(f"the query contains {operator_in_words(kind)}")
-
-    def _require_one_match(self, join: Any) -> None:
-        how, table = str(join.joinType().toString()), join.right()
-        if how not in _JOINS or table.isStreaming():
-            raise UnknownPlacesError("the query joins otherwise than its records, on the left side, with a table")
-        if how in _FILTERING_JOINS:
-            return
-        keys = invoke.java_class(self._jvm, _PLANNING).unapply(join)
-        if keys.isEmpty():
-            raise UnknownPlacesError("the query joins a table by something else than equal columns")
-        if str(table.getClass().getSimpleName()) == "ResolvedHint":  # Spark would warn of it where no join is
-            table = table.child()
-        columns = [invoke.column(self._jvm, key) for key in _each(keys.get()._3())]
-        rows = _frame(table, self._rows).select(*columns)
-        named = rows.toDF(*(f"key{at}" for at in range(len(columns)))).dropna()
-        if not named.groupBy(*named.columns).count().where("count > 1").isEmpty():
-            raise UnknownPlacesError("the query joins a table that has rows with the same key")
-
-    def _seq(self, values: list[Any]) -> Any:
-        return invoke.java_class(self._jvm, "PythonUtils").toSeq(values)
-
-
-def _each(values: Any) -> Iterator[Any]:
-    return (values.apply(at) for at in range(values.size()))
+def _seq(values: list[Any]) -> Any:
+    return invoke.java_class(invoke.active_jvm(), "PythonUtils").toSeq(values)

@@ -21,6 +21,7 @@ from fraud_filter.kafka.admin import find_topics, open_admin, read_config
 from fraud_filter.kafka.refusals import describe_error, no_topic
 from fraud_filter.modes import MODES, Mode
 from fraud_filter.query.filter_query import load_filter
+from fraud_filter.query.invoke import each
 from fraud_filter.query.query import Query
 from fraud_filter.query.user_query import load_user_query
 from fraud_filter.records import most_written_bytes
@@ -176,12 +177,17 @@ def count_shuffles(rows: DataFrame) -> int:
     return sum(node.isStreaming() and str(node.getClass().getSimpleName()) in _SHUFFLING for node in nodes)
 
 
+def calls_python(rows: DataFrame) -> bool:
+    """Whether a Python function runs for each row."""
+    patterns: Any = rows.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern  # type: ignore[union-attr]
+    return bool(rows._jdf.queryExecution().analyzed().containsPattern(patterns.PYTHON_UDF()))
+
+
 def plan_nodes(plan: Any) -> Any:
     """All operators of a plan."""
     yield plan
-    children = plan.children()
-    for index in range(children.size()):
-        yield from plan_nodes(children.apply(index))
+    for child in each(plan.children()):
+        yield from plan_nodes(child)
 
 
 def state_partitions(features: tuple[Feature, ...], settings: Settings) -> int:

@@ -49,6 +49,7 @@ class Query(ABC):
         settings: Settings,
         topic_id: str,
         written: Written,
+        *,
         since: Mapping[int, int] | None = None,
         watermark_ms: int = 0,
     ) -> DataFrame:

@@ -7,8 +7,8 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,10 @@ _SINK_COLUMNS = {
     "topic": ("string",),
     "headers": (_HEADERS,),
 }
-_RETURN = "return value, and key, headers and topic where you want them; what else there is belongs into value"
+_RETURN = (
+    f"return value (string or binary), and where you want them key (the same), topic (string), headers ({_HEADERS}); "
+    "what else there is belongs into value"
+)
 _EXAMPLE = "give my_package.my_module:transform or my_query.py:transform"
 _EARLY = "mend it there; the module is imported before Spark starts, so call Spark's functions within yours"
 _SHUFFLES = "spark.sql.shuffle.partitions"
@@ -44,49 +47,45 @@ _DIGITS = 12
 
 @dataclass(frozen=True, kw_only=True)
 class UserQuery(Query):
-    """Calls a function of the module in `file`; `reference` is what the setting says, `expect` is for the audit."""
+    """Calls a function of the module in `file`; `reference` is what the setting says, `expect` is for the audit.
+
+    `planned` are the rows that the function made, with the place of each row's record; or `without_places` says why
+    that is not known.
+    """
 
     reference: str
     file: str
     function: Callable[[DataFrame], object]
     expect: Expect | None = None
+    planned: DataFrame | None = None
+    without_places: str = ""
 
     def to_document(self) -> dict[str, Any]:
         """Where the function is."""
         return {"query": self.reference}
 
-    def decide(
-        self,
-        records: DataFrame,
-        settings: Settings,
-        topic_id: str,
-        written: Written,
-        since: Mapping[int, int] | None = None,  # noqa: ARG002 - no record of it is set aside
-        watermark_ms: int = 0,  # noqa: ARG002 - it has no features
-    ) -> DataFrame:
-        """The rows that the function makes, with headers of the place of their record, if that is known."""
+    def decide(self, records: DataFrame, settings: Settings, topic_id: str, written: Written, **_: object) -> DataFrame:
+        """What was `planned`, of these `records`, with headers of the place of their record, if that is known."""
         from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
         from fraud_filter.query import places
 
-        rows = self.rows(records, settings)
-        try:
-            carried = places.carry(rows, records).where(written.is_new())
-        except places.UnknownPlacesError:
-            return rows.select(*_sink_columns(rows, settings))
+        assert self.planned is not None  # noqa: S101 - it is planned before anything else is done with it
+        rows = places.read_from(records, self.planned)
         *others, headers = _sink_columns(rows, settings)
+        if self.without_places:
+            return rows.select(*others, headers)
         own = F.array(*places.place_headers(topic_id))
-        return carried.select(*others, F.concat(headers, own).alias("headers"))
+        return rows.where(written.is_new()).select(*others, F.concat(headers, own).alias("headers"))
 
-    def why_without_places(self, rows: DataFrame, records: DataFrame) -> str:
-        """Why the place of the record is not known of each of the `rows`; "" where it is."""
+    def plan(self, rows: DataFrame, records: DataFrame) -> UserQuery:
+        """The query with the `rows` planned that its function made of `records`."""
         from fraud_filter.query import places
 
         try:
-            places.carry(rows, records)
+            return replace(self, planned=places.carry(rows, records))
         except places.UnknownPlacesError as reason:
-            return str(reason)
-        return ""
+            return replace(self, planned=rows, without_places=str(reason))
 
     def rows(self, records: DataFrame, settings: Settings) -> DataFrame:
         """What the function returns.
@@ -113,13 +112,8 @@ class UserQuery(Query):
         if len(set(rows.columns)) < len(rows.columns) or "value" not in rows.columns:
             raise self._refused(f"returns the columns {', '.join(rows.columns)}", _RETURN)
         for name, kind in rows.dtypes:
-            if name not in _SINK_COLUMNS:
-                raise self._refused(f"returns the column {name!r}, which the Kafka sink does not take", _RETURN)
-            if kind not in _SINK_COLUMNS[name]:
-                able = " or ".join(_SINK_COLUMNS[name])
-                raise self._refused(
-                    f"returns {name!r} as {kind}, which the Kafka sink does not take", f"make it {able}"
-                )
+            if kind not in _SINK_COLUMNS.get(name, ()):
+                raise self._refused(f"returns {name!r} as {kind}, which the Kafka sink does not take", _RETURN)
         return rows
 
     def _refused(self, reason: str, remedy: str) -> UsageError:

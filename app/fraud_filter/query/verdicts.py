@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES, Mode
 from fraud_filter.query import invoke
-from fraud_filter.query.preflight import check_plan, plan_nodes
+from fraud_filter.query.preflight import calls_python, check_plan, plan_nodes
 from fraud_filter.query.user_query import load_user_query
 
 if TYPE_CHECKING:
@@ -27,7 +31,8 @@ _PYTHON = "the query calls Python for its rows, which real-time mode can't: use 
 def find_verdicts(settings: Settings) -> tuple[dict[str, str], str]:
     """Of the setting `query`: by mode why it can't run it, and why the places of records are not known of its rows.
 
-    "" where the mode can, and where they are. It is planned in a Spark of its own, without Kafka.
+    "" where the mode can, and where they are. With the line of the function, where one makes it so. It is planned in a
+    Spark of its own, without Kafka.
 
     Raises:
         UsageError: there is no such query, or it makes no rows.
@@ -39,11 +44,36 @@ def find_verdicts(settings: Settings) -> tuple[dict[str, str], str]:
     spark = session.start(settings.model_copy(update={"spark_master": "local[1]"}), mode)
     try:
         records = sources.read(spark, mode, query.schema, settings)
-        rows = query.rows(records, settings)
-        refusals: dict[str, str] = {name: find_refusal(rows, one) for name, one in MODES.items()}
-        return refusals, query.why_without_places(rows, records)
+        with _noting(query.file) as made:
+            rows = query.rows(records, settings)
+        refusals: dict[str, str] = {}
+        for name, one in MODES.items():
+            refusals[name] = refusal = find_refusal(rows, one)
+            lines = (line for line, part in made if find_refusal(part, one) == refusal)
+            if refusal and (line := next(lines, 0)):
+                refusals[name] = f"{refusal} (line {line})"
+        return refusals, query.plan(rows, records).without_places
     finally:
         spark.stop()
+
+
+@contextmanager
+def _noting(file: str) -> Iterator[list[tuple[int, DataFrame]]]:
+    """The DataFrames that code of the file gets within it, each with its line: Spark's plan does not know them."""
+    from pyspark.sql import DataFrame
+
+    made: list[tuple[int, DataFrame]] = []
+
+    def note(frame: FrameType, event: str, value: object) -> None:
+        caller = frame.f_back
+        if event == "return" and isinstance(value, DataFrame) and caller and caller.f_code.co_filename == file:
+            made.append((caller.f_lineno, value))
+
+    sys.setprofile(note)
+    try:
+        yield made
+    finally:
+        sys.setprofile(None)
 
 
 def find_refusal(rows: DataFrame, mode: Mode) -> str:
@@ -60,17 +90,18 @@ def find_refusal(rows: DataFrame, mode: Mode) -> str:
         return str(error)
     except AnalysisException as error:
         return next(line.strip() for line in str(error).splitlines() if line.strip()).rstrip(";.")
-    return _find_late_refusal(jvm, plan, mode)
+    return _find_late_refusal(rows, mode)
 
 
-def _find_late_refusal(jvm: Any, plan: Any, mode: Mode) -> str:
+def _find_late_refusal(rows: DataFrame, mode: Mode) -> str:
     """What Spark finds when it plans the first batch."""
-    nodes = list(plan_nodes(plan))
+    nodes = list(plan_nodes(rows._jdf.queryExecution().analyzed()))
+    jvm: Any = rows.sparkSession._jvm
     is_stateful = invoke.java_class(jvm, _CHECKER).isStatefulOperation
     if not mode.keeps_state and any(map(is_stateful, nodes)):
         return f"the query keeps state, which {mode.name} mode can't"
     if mode.name != "real-time":
         return ""
-    if plan.containsPattern(jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()):
+    if calls_python(rows):
         return _PYTHON
     return _TWICE if sum(node.isStreaming() and node.children().isEmpty() for node in nodes) > 1 else ""

@@ -20,7 +20,6 @@ from fraud_filter.supervisor.losses import compare, require_all
 from fraud_filter.text.logs import get_logger
 
 if TYPE_CHECKING:
-    from pyroaring import BitMap64
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -35,20 +34,24 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True)
 class Prepared:
-    """Decisions that were built before, with these settings and this topic id: building them takes Spark some time."""
+    """Decisions that were built, which takes Spark some time; `of` says what for, to tell whether they fit later."""
 
-    partitions: int
-    settings: Settings
-    topic_id: str
+    of: tuple[object, ...]
     decisions: DataFrame
     written: Written
-    watermark_ms: int = 0
 
 
 def prepare(
-    spark: SparkSession, inputs: preflight.Inputs, settings: Settings, topic_id: str, watermark_ms: int = 0
+    spark: SparkSession,
+    inputs: preflight.Inputs,
+    settings: Settings,
+    topic_id: str,
+    watermark_ms: int = 0,
+    kept: Prepared | None = None,
 ) -> Prepared:
-    """The decisions over `inputs`; `topic_id` is that of the input topic, or "", `watermark_ms` as of `decide`.
+    """The decisions over `inputs`, those `kept` where they fit.
+
+    `topic_id` is that of the input topic, or "", `watermark_ms` as of `decide`.
 
     Raises:
         UsageError: they hold what the mode can't run.
@@ -56,17 +59,20 @@ def prepare(
     from fraud_filter.query import sources
     from fraud_filter.query.once import Written
 
+    of = inputs.partitions, settings, topic_id, watermark_ms
+    if kept and kept.of == of:
+        return kept
     if inputs.state_partitions:
         spark.conf.set(V1_CHECKPOINTS, "false")
     records = sources.read(spark, inputs.mode, inputs.query.schema, settings, inputs.partitions)
     written = Written(retries=not inputs.mode.holds_tasks)
     decisions = inputs.query.decide(records, settings, topic_id, written, watermark_ms=watermark_ms)
     preflight.check_plan(decisions, inputs.mode)
-    return Prepared(inputs.partitions, settings, topic_id, decisions, written, watermark_ms)
+    return Prepared(of, decisions, written)
 
 
-def plan_state(spark: SparkSession, inputs: preflight.Inputs, settings: Settings) -> preflight.Inputs:
-    """The inputs with the partitions of the state that a query of the user's keeps; tells what is not known of it.
+def plan_query(spark: SparkSession, inputs: preflight.Inputs, settings: Settings) -> preflight.Inputs:
+    """The inputs with a query of the user's planned, and the partitions of its state; tells what is not known of it.
 
     Raises:
         UsageError: it can't be planned, or the mode can't run it.
@@ -79,46 +85,14 @@ def plan_state(spark: SparkSession, inputs: preflight.Inputs, settings: Settings
     records = sources.read(spark, inputs.mode, query.schema, settings, inputs.partitions)
     rows = query.rows(records, settings)
     preflight.check_plan(rows, inputs.mode)
-    if reason := query.why_without_places(rows, records):
+    query = query.plan(rows, records)
+    if query.without_places:
         _log.warning(
-            "places_unknown", query=settings.query_name, function=query.reference, reason=reason,
+            "places_unknown", query=settings.query_name, function=query.reference, reason=query.without_places,
             not_told="latency, rows that are written twice, late writes",
         )  # fmt: skip
-    return replace(inputs, state_partitions=preflight.count_shuffles(rows) * settings.velocity_partitions)
-
-
-def prepare_again(
-    spark: SparkSession,
-    inputs: preflight.Inputs,
-    settings: Settings,
-    topic_id: str,
-    prepared: Prepared | None = None,
-    watermark_ms: int = 0,
-) -> Prepared:
-    """What was `prepared` where that fits, else as `prepare`."""
-    wanted = inputs.partitions, settings, topic_id, watermark_ms
-    if prepared and (prepared.partitions, prepared.settings, prepared.topic_id, prepared.watermark_ms) == wanted:
-        return prepared
-    return prepare(spark, inputs, settings, topic_id, watermark_ms)
-
-
-def start_query(
-    inputs: preflight.Inputs, settings: Settings, prepared: Prepared, decided: BitMap64, writer: int
-) -> StreamingQuery:
-    """Starts the query over `inputs`, from what was `prepared`.
-
-    Args:
-        decided: payments that the outputs hold decisions of, as `decision_id`.
-        writer: the generation of the filter that starts.
-
-    Raises:
-        UsageError: Spark refuses it in this mode.
-        FraudFilterError: Spark fails, perhaps for a while.
-    """
-    from fraud_filter.query import sinks
-
-    prepared.written.fill(decided)
-    return start(sinks.write(prepared.decisions, inputs.mode, settings, writer), settings)
+    state_partitions = preflight.count_shuffles(rows) * settings.velocity_partitions
+    return replace(inputs, query=query, state_partitions=state_partitions)
 
 
 def start(writer: DataStreamWriter, settings: Settings) -> StreamingQuery:

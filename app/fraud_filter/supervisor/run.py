@@ -25,14 +25,7 @@ from fraud_filter.supervisor.failures import AWAY, REASONS, Reason, RestartableE
 from fraud_filter.supervisor.handover import Handover, When, asked_by_signals
 from fraud_filter.supervisor.java import Java, silence
 from fraud_filter.supervisor.policy import Policy
-from fraud_filter.supervisor.query_run import (
-    Ending,
-    explain_end,
-    outlived_by_java,
-    plan_state,
-    prepare_again,
-    start_query,
-)
+from fraud_filter.supervisor.query_run import Ending, explain_end, outlived_by_java, plan_query, prepare, start
 from fraud_filter.supervisor.rollback import note_former
 from fraud_filter.supervisor.set_aside import Search, set_aside
 from fraud_filter.supervisor.signals import Stop, stop_on_signals
@@ -244,7 +237,7 @@ class FilterRun:
     def _check(self) -> Event:
         spark, settings = self.spark, self.settings
         with self._within_start():
-            self.inputs = inputs = plan_state(spark, self.inputs, settings)
+            self.inputs = inputs = plan_query(spark, self.inputs, settings)
         with self.stop.hastened_by(self.java.kill):
             if self.first and not self.standby:
                 preflight.check_slots(spark, inputs, settings)
@@ -268,6 +261,8 @@ class FilterRun:
         return "lock-taken"
 
     def _start(self) -> Event:
+        from fraud_filter.query import sinks
+
         spark, inputs = self.spark, self.inputs
         with self.stop.hastened_by(self.java.kill):
             slots = await_slots(spark, inputs, self.settings, self.monitor, self.stop)
@@ -288,12 +283,13 @@ class FilterRun:
             with self._restartable("broker-away", FraudFilterError):
                 self.written.follow(position.topic_id, position.undecided)
             kept = self.standby.prepared if self.standby else None
-            prepared = prepare_again(spark, inputs, settings, position.topic_id, kept, position.watermark_ms)
+            prepared = prepare(spark, inputs, settings, position.topic_id, position.watermark_ms, kept)
             with self._restartable("broker-away", FraudFilterError):
                 written = self.written.settle(self.stop) | position.for_state
             if self.stop.requested:  # what is written is not known
                 return "stop-requested"
-            query = start_query(inputs, settings, prepared, written, position.writer)
+            prepared.written.fill(written)
+            query = start(sinks.write(prepared.decisions, inputs.mode, settings, position.writer), settings)
             with suppress(CheckpointError):  # it is for standbys; the query does without
                 ACTIVE.write(position.files, fingerprint(inputs, self.settings))
         self.written.close()
