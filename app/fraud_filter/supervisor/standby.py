@@ -12,7 +12,7 @@ from fraud_filter.checkpoint.contents import read_contents
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles, open_files
 from fraud_filter.checkpoint.notes import Fingerprint, differing
 from fraud_filter.checkpoint.plan import plan_repair
-from fraud_filter.config import Settings
+from fraud_filter.config import Settings, refused
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.lock.checkpoint_lock import Lock
@@ -165,7 +165,10 @@ class Standby:
                 request.withdraw()
 
     def _check_state(self, files: CheckpointFiles, inputs: Inputs) -> None:
-        """Refuses to ask for a handover after which the state could not be made."""
+        """Refuses to ask for a handover after which the state could not be made, or would be another query's."""
+        if inputs.state_partitions and not inputs.query.features and "query" in self._differing:
+            reason = "keeps state, and has changed: Spark may refuse the state only after the handover"
+            raise refused("query", self.settings.query, reason, "stop the other filter, then start this one")
         if self.settings.source == "kafka" and find_misfit(files, wanted_state(inputs, self.settings)):
             look_back(inputs, self.settings, compare(files, self.settings))
 
