@@ -87,6 +87,7 @@ if TYPE_CHECKING:
 @click.option("--table", "only_table", is_flag=True, help="run nothing: show the file's results, as --docs does")
 @docs_option("docs/results/trials.md", "trials")
 @settings_options(
+    "query",
     "rules",
     "payment_schema",
     "emit",
@@ -119,6 +120,8 @@ def command(
     of a stop, handover, rules and switch, and on the stack, it is the longest time between two decisions. Nothing is
     left running. Exit code 1: something was lost or unexpected, a payment was decided twice (but by a filter that was
     thought dead and went on), or decisions did not come back (in time).
+
+    A query of yours must give a row for each record, and its module have an `expect`.
     """
     from lab.harness.outputs import check_directory, read_items
     from lab.harness.tables import write_between
@@ -135,6 +138,8 @@ def command(
     check_directory("--output", output.parent)
     items = read_items(output, FIELDS) if add or only_table else []  # before the work rather than after it
     is_ok = True
+    if settings.query and (add or docs):
+        raise UsageError("argument --add, --docs: they are for trials of the fraud filter; leave them out with a query")
     if not only_table:
         settings, trials = _plan(settings, below=below, **arguments)
         found = []
@@ -178,6 +183,8 @@ def _plan(
     from lab.trials.plan import Trial, parse_ways, plan
 
     names = choose(disturbances, "stack" if stack else "embedded")
+    if settings.query:
+        _check_query(settings, [*names, *(["--stack"] if stack else []), *(["--cards"] if cards else [])])
     own_rules = settings.rules != Settings.model_fields["rules"].default
     for name, given in {"--rules": own_rules, "--cards": cards, "--in-turn": in_turn, "--below": below}.items():
         if stack and given:
@@ -212,3 +219,17 @@ def _plan(
     if not trials:
         raise UsageError("argument --standby: none of these is tried with a standby: --list names those that are")
     return settings, trials
+
+
+def _check_query(settings: Settings, given: list[str]) -> None:
+    """Refuses what is about rules, and a query of which nobody can tell what is lost.
+
+    Args:
+        given: the disturbances, and options.
+    """
+    from fraud_filter.query.user_query import load_user_query
+
+    if others := sorted({"rules", "--cards", "--stack"}.intersection(given)):
+        raise refused("query", settings.query, f"does not go with {', '.join(others)}", "leave one of the two away")
+    if not load_user_query(settings).expect:
+        raise refused("query", settings.query, "has no function expect in its module", "add it: docs/your-query.md")

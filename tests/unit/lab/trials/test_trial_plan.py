@@ -96,6 +96,9 @@ def test_those_are_chosen_that_work_on_the_stage_in_the_catalogues_order() -> No
         ("kill --modes continuous --ways all", "leave --modes away"),
         ("rules --ways all", "'rules' changes no mode"),
         ("disk-full --stack --standby with", "none of these is tried with a standby"),
+        (f"rules --query {HOME}/app/examples/enrich.py:transform", "does not go with rules; leave one"),
+        (f"kill --query {HOME}/app/examples/totals.py:transform", "has no function expect in its module"),
+        (f"kill --add --query {HOME}/app/examples/enrich.py:transform", "are for trials of the fraud filter"),
         (f"stop --ways all --rules {HOME}/app/rules-velocity.yml", "has features, whose state only real-time mode has"),
     ],
 )
