@@ -12,7 +12,7 @@ from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
 
 #: Settings that name a file which the filter, its executors or `topics` read.
-_RECORDS = ("payment_schema", "rules", "topics_file")
+_RECORDS = ("payment_schema", "rules", "topics_file", "query")
 _KAFKA = ("kafka_sasl_password_file", "kafka_ssl_ca", "kafka_ssl_certificate", "kafka_ssl_key")
 _VERSION = "CONF_VERSION"
 #: Where the stack's volume for checkpoints is.
@@ -28,7 +28,7 @@ def prepare(stack: Stack) -> None:
     digest = hashlib.sha256()
     try:
         stack.conf.mkdir(exist_ok=True)
-        files = sorted(path for path in stack.conf.rglob("*") if path.is_file())
+        files = sorted(path for path in stack.conf.rglob("*") if path.is_file() and path.suffix != ".pyc")
         for file in files:
             digest.update(f"{file.relative_to(stack.conf)}\0".encode() + file.read_bytes())
     except OSError as error:
@@ -81,4 +81,7 @@ def check(stack: Stack, settings: Settings) -> None:
 
 def _given(stack: Stack, setting: str) -> str:
     name = env_name(setting)
-    return os.environ.get(name) or stack.values.get(name, "")
+    given = os.environ.get(name) or stack.values.get(name, "")
+    if setting == "query":  # a file and its function; a module that is named with dots must be in the image
+        return given.rpartition(":")[0] if ".py:" in given else ""
+    return given
