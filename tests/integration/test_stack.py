@@ -7,17 +7,6 @@ import pytest
 from deployed import Deployed
 from waiting import wait_until
 
-SERVICES = (
-    *("kafka", "kafka-init", "spark-master", "spark-worker", "fraud-filter", "probe", "generator", "prometheus"),
-    "alertmanager",
-)
-
-
-@pytest.mark.parametrize("service", SERVICES)
-def test_service_is_healthy_or_done(stack: Deployed, service: str) -> None:
-    states = [state for state in stack.open().states() if state.service == service]
-    assert [state.word for state in states] == ["done" if service == "kafka-init" else "running, healthy"]
-
 
 @pytest.mark.parametrize("service", ["spark-master", "spark-worker", "fraud-filter"])
 def test_every_java_of_spark_starts_from_the_class_archive(stack: Deployed, service: str) -> None:

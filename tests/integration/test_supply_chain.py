@@ -101,6 +101,11 @@ def purls(bill: dict[str, Any], kind: str) -> set[str]:
     return {purl for purl in named if purl.startswith(f"pkg:{kind}/")}
 
 
+#: The builds themselves refuse what is not locked (above, and `tests/unit/java/test_jarcopy.py`).
+repeats = pytest.mark.exhaustive
+
+
+@repeats
 def test_the_broker_s_jars_are_those_of_the_locks(bills: dict[str, dict[str, Any]]) -> None:
     locked = [
         jar
@@ -116,6 +121,7 @@ def test_the_broker_s_jars_are_those_of_the_locks(bills: dict[str, dict[str, Any
     )
 
 
+@repeats
 def test_python_packages_are_those_of_the_lock(bills: dict[str, dict[str, Any]]) -> None:
     locked = re.findall(r"^([a-z0-9-]+)==(\S+)", (HOME / "requirements.lock").read_text(), re.MULTILINE)
     versions = {f"pkg:pypi/{name}@{version}" for name, version in locked}
@@ -125,6 +131,7 @@ def test_python_packages_are_those_of_the_lock(bills: dict[str, dict[str, Any]])
         assert len(found) >= least
 
 
+@repeats
 def test_every_image_names_debian_s_packages(bills: dict[str, dict[str, Any]]) -> None:
     for bill in bills.values():
         assert len(purls(bill, "deb")) > 50

@@ -56,10 +56,3 @@ def test_labels_are_for_rules() -> None:
     result = CliRunner().invoke(command, ["--query", "own.py:transform", "--labels"])
     assert isinstance(result.exception, UsageError)
     assert "argument --labels: it tells what rules find, and a query of yours has none" in str(result.exception)
-
-
-def test_an_unreachable_broker_is_a_usage_error() -> None:
-    arguments = ["--kafka-bootstrap-servers", "127.0.0.1:1", "--kafka-timeout-s", "1"]
-    result = CliRunner().invoke(command, arguments)
-    assert isinstance(result.exception, UsageError)
-    assert "no Kafka broker could be used at '127.0.0.1:1'" in str(result.exception)

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from fraud_filter.errors import UsageError
 from fraud_filter.generator.source import Burst, Pace, Steady
 
 
@@ -32,20 +30,3 @@ def test_due_times_rise_and_do_not_depend_on_how_they_are_asked_for(pace: Pace) 
     assert (np.diff(whole) > 0).all()
     parts = [pace.due_s(first, 300) for first in range(0, 3000, 300)]
     assert whole.tolist() == list(itertools.chain.from_iterable(part.tolist() for part in parts))
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: Steady(0), "--rate 0"),
-        (lambda: Steady(float("nan")), "--rate nan"),
-        (lambda: Steady(2_000_000), "--rate 2e+06"),
-        (lambda: Burst(10, 0, 5, 1), "--burst-rate 0"),
-        (lambda: Burst(10, 20, 5, 5), "--burst-length 5 with --burst-every 5"),
-        (lambda: Burst(10, 20, 5, 0), "--burst-length 0 with --burst-every 5"),
-    ],
-)
-def test_impossible_paces_are_refused_by_name(make: Callable[[], Pace], said: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        make()
-    assert str(refused.value).startswith(said)

@@ -19,7 +19,6 @@ import pytest
 import sqlglot
 
 from fraud_filter.config import load
-from fraud_filter.errors import UsageError
 from fraud_filter.generator.payments import FIELDS, MadePayments, Shares
 from fraud_filter.generator.records import Malformer
 from fraud_filter.generator.source import Batch, Steady
@@ -177,12 +176,6 @@ def test_without_block_lists_no_payment_is_made_for_them(tmp_path: Path) -> None
     matched = _matched(_payments(_batches(source, 2000)), tmp_path)
     assert all(matched)
     assert not {"isPaymentFlagged", "stolen-card"} & set().union(*matched)
-
-
-@pytest.mark.parametrize(("flagged", "malformed"), [(-0.1, 0), (1.1, 0), (float("nan"), 0), (0, 2), (0.6, 0.5)])
-def test_impossible_shares_are_refused(flagged: float, malformed: float) -> None:
-    with pytest.raises(UsageError, match=r"--(flagged|malformed)-share .* not accepted"):
-        Shares(flagged, malformed)
 
 
 def test_further_required_fields_are_made_up_by_type(tmp_path: Path) -> None:

@@ -181,11 +181,6 @@ def test_missing_columns_are_named_with_those_that_exist() -> None:
     assert "--select sparkov, --replay " in said
 
 
-def test_a_speed_that_is_none_is_refused() -> None:
-    for speed in (0, -1, float("nan"), float("inf")):
-        assert "--speed" in _refusal(DATA / "paysim.csv", select="paysim", speed=speed)
-
-
 def test_payments_without_a_time_need_a_rate(tmp_path: Path) -> None:
     ddl = tmp_path / "payment.ddl"
     ddl.write_text("amount DOUBLE NOT NULL")

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from fraud_filter.config import load
-from fraud_filter.errors import UsageError
 from fraud_filter.generator.payments import MadePayments, Shares
 from fraud_filter.generator.source import Batch, Steady
 from fraud_filter.schema import LEGITIMATE
@@ -86,10 +85,3 @@ def test_schemes_look_like_what_they_are_called() -> None:
     for kind, most_s in ((b"card-testing", 120), (b"bust-out", 120)):
         spans = [payments[-1][0] - payments[0][0] for payments in found[kind].values() if len(payments) <= 15]
         assert sorted(spans)[len(spans) // 2] < most_s
-
-
-def test_shares_that_exceed_one_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"--flagged-share 0.6 with --fraud-share 0.5 is not accepted"):
-        Shares(flagged=0.6, malformed=0, fraud=0.5)
-    with pytest.raises(UsageError, match=r"--fraud-share -1 is not accepted"):
-        Shares(fraud=-1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from contextlib import closing
 from pathlib import Path
 from typing import get_args
@@ -52,3 +53,14 @@ def test_the_generator_s_page_has_its_counts() -> None:
     served = page("generator")
     for name, value in (("sent", 7), ("failed", 2), ("late", 1)):
         assert f"fraud_filter_generator_{name}_records_total {value}.0" in served
+
+
+@pytest.mark.parametrize("program", get_args(Program))
+def test_a_page_keeps_to_prometheus_conventions(promtool: str, program: Program) -> None:
+    """By Prometheus' own linter."""
+    checked = subprocess.run(
+        [promtool, "check", "metrics"], input=page(program).encode(), capture_output=True, check=False
+    )
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, b"")
+    wrong = b"# HELP x_ms Time.\n# TYPE x_ms counter\nx_ms 1\n"
+    assert subprocess.run([promtool, "check", "metrics"], input=wrong, capture_output=True, check=False).returncode

@@ -1,13 +1,16 @@
-"""The probe's metrics: names, labels, and what exists before anything was measured."""
+"""The probe's latencies, the filter's disk, and the server of both."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from fraud_filter.errors import UsageError
-from fraud_filter.metrics.probe_metrics import REJECT_REASONS, ProbeMetrics
+from fraud_filter.metrics.filter_metrics import DiskMetrics
+from fraud_filter.metrics.probe_metrics import ProbeMetrics
 from fraud_filter.metrics.server import MetricsServer, Registry
 
 LABELS = {"mode": "continuous", "query": "q"}
@@ -28,17 +31,6 @@ def server(registry: Registry) -> Iterator[MetricsServer]:
     server = MetricsServer(registry, "127.0.0.1", 0, "probe_port")
     yield server
     server.stop()
-
-
-def test_counters_exist_from_the_start_and_the_last_output_does_not(registry: Registry, metrics: ProbeMetrics) -> None:
-    assert metrics
-    for name in ("flagged", "duplicate", "unreadable", "negative_latency"):
-        assert registry.get_sample_value(f"fraud_filter_{name}_records_total", LABELS) == 0
-    for reason in REJECT_REASONS:
-        name = "fraud_filter_rejected_records_total"
-        assert registry.get_sample_value(name, {**LABELS, "reason": reason}) == 0
-    assert registry.get_sample_value("fraud_filter_end_to_end_latency_seconds_count", LABELS) == 0
-    assert registry.get_sample_value("fraud_filter_last_output_timestamp_seconds", LABELS) is None
 
 
 def test_latency_is_in_seconds_and_fine_around_the_fast_modes(registry: Registry, metrics: ProbeMetrics) -> None:
@@ -65,3 +57,19 @@ def test_a_port_in_use_is_a_usage_error(server: MetricsServer) -> None:
 def test_an_address_of_another_machine_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match=r"192\.0\.2\.1:0 can't be listened on"):
         MetricsServer(Registry(), "192.0.2.1", 0, "probe_port")
+
+
+def disk_below(checkpoint: Path | None) -> tuple[float | None, float | None]:
+    registry = Registry()
+    DiskMetrics(registry, checkpoint)
+    name = "fraud_filter_checkpoint_disk_"
+    return registry.get_sample_value(f"{name}size_bytes"), registry.get_sample_value(f"{name}free_bytes")
+
+
+def test_size_and_room_are_those_of_the_disk_below_the_checkpoint(tmp_path: Path) -> None:
+    size, room = disk_below(tmp_path)
+    assert size == shutil.disk_usage(tmp_path).total
+    assert room is not None
+    assert 0 < room <= size
+    for unknown in (None, Path("/nowhere/checkpoint")):
+        assert disk_below(unknown) == (None, None)

@@ -201,3 +201,11 @@ def test_lag_counts_from_what_tasks_have_read_where_that_is_beyond_the_commit() 
     samples = [sample for family in registry.collect() for sample in family.samples]
     lags = {s.labels["partition"]: s.value for s in samples if s.name == "fraud_filter_consumer_lag_records"}
     assert lags == {"0": 2, "1": 4, "2": 8}
+
+
+@pytest.mark.parametrize("host", ["a b", "\x00", "\x1b[2J", " ", "x" * 300, "a..b", "é" * 70, "[", "::1", "a/b"])
+def test_a_host_that_is_none_is_told_in_one_sentence(host: str) -> None:
+    verdict = ask(load({"metrics_host": host, "metrics_port": 1}))
+    assert verdict["healthy"] is False
+    assert verdict["line"].startswith("no filter answers at http://")
+    assert verdict["line"].isprintable()

@@ -6,10 +6,6 @@ import random
 
 import pytest
 
-from fraud_filter.config import load
-from fraud_filter.errors import UsageError
-from fraud_filter.metrics.server import MetricsServer, Registry
-from fraud_filter.probe.probe import run_probe
 from fraud_filter.probe.tally import SeenOffsets, Tally
 from fraud_filter.records import read_source
 
@@ -135,22 +131,3 @@ def test_a_window_tells_the_share_of_decisions_within_the_objective() -> None:
     assert tally.snapshot(None, {}).within_objective == 0.666667
     tally.reset()
     assert tally.snapshot(None, {}).within_objective is None
-
-
-def test_a_reset_window_is_empty() -> None:
-    tally = Tally(20)
-    tally.flagged += 2
-    tally.record(5)
-    assert (tally.snapshot(1.0, {0: 7}).flagged, tally.snapshot(1.0, {0: 7}).p99_ms) == (2, 5)
-    tally.reset()
-    assert (tally.snapshot(1.0, {0: 7}).flagged, tally.snapshot(1.0, {0: 7}).p99_ms) == (0, None)
-
-
-def test_a_port_in_use_is_told_before_a_broker_is_looked_for() -> None:
-    server = MetricsServer(Registry(), "127.0.0.1", 0, "probe_port")
-    settings = load({"kafka_bootstrap_servers": "127.0.0.1:1", "probe_port": server.port})
-    try:
-        with pytest.raises(UsageError, match="is in use"):
-            run_probe(settings, interval_s=1, seconds=1, from_beginning=False, say=lambda _: None)
-    finally:
-        server.stop()

@@ -1,8 +1,9 @@
-"""What README and docs say of each other: figures are those of the measured table, links lead somewhere."""
+"""What README and docs say: figures are the measured ones, links lead somewhere, references are the code's."""
 
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from fraud_filter.home import HOME
 from fraud_filter.modes import MODES
 from lab.harness.tables import find_place
+from tools import reference
 
 README = (HOME / "README.md").read_text(encoding="utf-8")
 BENCHMARK = HOME / "docs/results/bench.md"
@@ -115,3 +117,12 @@ def test_files_of_the_code_that_a_page_names_exist(page: Path) -> None:
     named = re.findall(r"`([\w.-]+/[\w./-]+\.(?:py|yml|toml|properties|ddl))`", page.read_text(encoding="utf-8"))
     roots = (HOME, HOME / "app", HOME / "app/fraud_filter", HOME / "app/lab")
     assert [name for name in named if not any((root / name).exists() for root in roots)] == []
+
+
+@pytest.mark.parametrize("name", ["metrics", "settings"])
+def test_a_reference_is_what_the_code_says(name: str, tmp_path: Path) -> None:
+    document: Path = getattr(reference, name.upper())
+    made = tmp_path / "made.md"
+    shutil.copy(document, made)
+    getattr(reference, f"write_{name}")(made)
+    assert made.read_text() == document.read_text(), "run `make generated`"

@@ -12,6 +12,7 @@ import pytest
 from jgo.env import LockFile
 from packaging.version import Version
 
+import fraud_filter
 from fraud_filter.home import HOME
 
 STREAMS = HOME / "app/lab/bench/streams"
@@ -83,3 +84,11 @@ def test_the_lock_pins_the_versions_that_the_project_asks_for() -> None:
             group, artifact, wanted = asked
             entry = rf'groupId = "{group}"\nartifactId = "{artifact}"\nversion = "{wanted}"'
             assert re.search(entry, locked), asked
+
+
+def test_the_version_is_the_package_s_and_the_changelog_s() -> None:
+    named = re.search(r'^version = "(.+)"$', (HOME / "pyproject.toml").read_text(), re.MULTILINE)
+    newest = re.search(r"^## (\S+)$", (HOME / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert named
+    assert newest
+    assert named[1] == newest[1] == fraud_filter.__version__

@@ -7,9 +7,11 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 
 from fraud_filter import config
 from fraud_filter.errors import EXIT_DATA_LOSS, UsageError
+from fraud_filter.kafka.refusals import NoBrokerError
 from fraud_filter.lock.checkpoint_lock import checkpoint_lock
 from fraud_filter.supervisor.failures import DataLossError, RestartableError, explain_failure
 from fraud_filter.supervisor.losses import find_losses
+from fraud_filter.supervisor.written import WrittenDecisions
 
 SETTINGS = config.load({"checkpoint": "/data/checkpoint", "mode": "continuous"})
 
@@ -89,3 +91,10 @@ def test_losses_that_spark_finds_are_no_case_for_a_restart() -> None:
     assert "fail_on_data_loss" in str(error)
     accepted = explain_failure(Exception(LOST), config.load({"fail_on_data_loss": False}))
     assert isinstance(accepted, RestartableError)
+
+
+def test_without_a_broker_it_is_not_said_that_nothing_is_decided() -> None:
+    """A query that starts then would write decisions again."""
+    away = config.load({"kafka_bootstrap_servers": "127.0.0.1:1", "kafka_timeout_s": 1})
+    with pytest.raises(NoBrokerError):
+        WrittenDecisions(away).follow("", {0: 0})

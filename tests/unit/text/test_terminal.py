@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,11 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.table import Table
 
-from fraud_filter.audit.result import AuditResult, Finding, print_audit
 from fraud_filter.cli.run import command as run_command
-from fraud_filter.config import load
 from fraud_filter.home import HOME
-from fraud_filter.query.rules_test import Verdict, as_table
 from fraud_filter.text.console import PrintableConsole
 from fraud_filter.text.logs import formatter
 from fraud_filter.text.terminal import printable, printable_lines
@@ -55,28 +51,6 @@ def test_a_console_escapes_in_lines_and_in_tables() -> None:
     console.print(HOSTILE, table)
     assert not ACTING.search(file.getvalue())
     assert file.getvalue().count(r"\x1b]0;owned") == 4
-
-
-def test_a_verdict_on_a_payment_is_one_line_of_text() -> None:
-    shown = as_table(iter([Verdict(1, HOSTILE, "rejected", (), f"missing-field: {HOSTILE}")]))
-    assert not ACTING.search(shown)
-    assert not re.search("^nothing lost", shown, re.MULTILINE)
-    assert r"\x1b]0;owned" in shown
-
-
-def test_a_finding_of_the_audit_is_one_line_of_text(capsys: pytest.CaptureFixture[str]) -> None:
-    reason = f"rejected ({HOSTILE}), but it is valid"
-    counts: dict[str, Any] = dict.fromkeys(
-        ("payments", "expected", "written", "lost", "undecided", "duplicated", "rejected", "rejected_expected"), 1
-    )
-    result = AuditResult(
-        start={0: 0}, end={0: 1}, unexpected=1, reject_reasons={}, took_s=1.0, **counts,
-        examples={"unexpected": (Finding(0, 0, reason),)},
-    )  # fmt: skip
-    print_audit(result, load())
-    shown = capsys.readouterr().out
-    assert not ACTING.search(shown)
-    assert "\nnothing lost" not in shown
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])

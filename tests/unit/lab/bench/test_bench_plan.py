@@ -129,7 +129,6 @@ def test_other_engines_take_their_own_options() -> None:
         ("continuous-single", "'continuous-single' is gone: take continuous:continuous_max_poll_records=1"),
         ("model", "'model' is gone: take real-time:rules=FILE"),
         ("streams:linger_ms=5", "'linger_ms=5' is not accepted: give OPTION=VALUE"),
-        ("real-time:linger=5", "'linger=5' is not accepted: give SETTING=VALUE"),
         ("real-time:", "'' is not accepted"),
     ],
 )

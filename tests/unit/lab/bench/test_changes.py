@@ -10,26 +10,9 @@ from fraud_filter.errors import UsageError
 from lab.bench.changes import parse_change
 
 
-def test_a_change_is_checked() -> None:
-    change = parse_change('linger_ms=5; spark_conf={"spark.sql.codegen.wholeStage": "false"}')
-    assert change.others == {"linger_ms": 5, "spark_conf": {"spark.sql.codegen.wholeStage": "false"}}
-    assert change.decided == {}
-
-
 def test_generator_and_audit_get_what_decides() -> None:
     change = parse_change("max_record_bytes=2000;linger_ms=5")
     assert (change.decided, change.others) == ({"max_record_bytes": 2000}, {"linger_ms": 5})
-
-
-def test_partitions_are_a_change_too() -> None:
-    change = parse_change("partitions=8;linger_ms=5")
-    assert (change.partitions, change.others) == (8, {"linger_ms": 5})
-    assert parse_change("linger_ms=5").partitions == 0
-
-
-def test_checkpoints_lie_where_a_change_wants_them(tmp_path: Path) -> None:
-    assert parse_change(f"checkpoint={tmp_path};linger_ms=5").checkpoints == tmp_path
-    assert parse_change("linger_ms=5").checkpoints is None
 
 
 def test_a_place_for_checkpoints_does_not_depend_on_where_it_is_used(
@@ -37,6 +20,7 @@ def test_a_place_for_checkpoints_does_not_depend_on_where_it_is_used(
 ) -> None:
     (tmp_path / "disk").mkdir()
     monkeypatch.chdir(tmp_path)
+    assert parse_change("linger_ms=5").checkpoints is None
     assert parse_change("checkpoint=disk").checkpoints == tmp_path / "disk"
 
 

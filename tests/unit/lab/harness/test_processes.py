@@ -19,6 +19,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixe
 
 from fraud_filter.errors import FraudFilterError
 from lab.harness.processes import Child, free_ports, stop_signals
+from lab.harness.waiting import TooLateError, let_pass, wait_until
 
 soon = retry(
     retry=retry_if_exception_type(AssertionError),
@@ -150,3 +151,23 @@ def test_a_port_that_somebody_listens_on_is_not_given() -> None:
     (port,) = free_ports(1)
     with socket.create_server(("127.0.0.1", port)):
         assert port not in free_ports(2000)
+
+
+# -- waiting on programs: until a condition holds, until one of them ends, or until it is too late
+
+
+def test_a_wait_in_vain_says_for_what_and_how_long(tmp_path: Path) -> None:
+    with sh(tmp_path, "exec sleep 60") as child, pytest.raises(TooLateError) as late:
+        wait_until(lambda: False, 0.2, "nothing was flagged", [child])
+    assert str(late.value) == "nothing was flagged within 0.2 s"
+
+
+def test_a_wait_ends_with_the_program_that_should_bring_it_about(tmp_path: Path) -> None:
+    with sh(tmp_path, "echo no room left; exit 3") as child, pytest.raises(FraudFilterError) as ended:
+        wait_until(lambda: False, 60, "nothing was flagged", [child])
+    assert str(ended.value) == "the script ended with exit code 3; its last lines:\n  no room left"
+
+
+def test_no_time_is_lost_on_a_program_that_has_ended(tmp_path: Path) -> None:
+    with sh(tmp_path, "exit 3") as child, pytest.raises(FraudFilterError, match="the script ended with exit code 3"):
+        let_pass(3600, [child])

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from fraud_filter.cli.main import cli
 from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
+from lab.trials.at_random import draw
 from lab.trials.catalogue import choose, on_stage
 from lab.trials.plan import Trial, order_ways, parse_ways, plan
 
@@ -122,3 +123,29 @@ def test_what_a_filter_finds_at_its_start_is_tried_on_the_stack_without_a_standb
     trial = replace(COMMON, disturbance="offsets-corrupt", stage="stack")
     assert on_stage(trial)
     assert not on_stage(replace(trial, standby=True))
+
+
+# -- at random: what comes when
+
+NAMES = [f"disturbance-{number}" for number in range(12)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_hour_has_ten_and_more_none_of_them_left_out_by_chance(seed: int) -> None:
+    due = draw(seed, 3600, NAMES)
+    assert len(due) >= 10
+    assert all(60 <= later.at_s - earlier.at_s <= 300.1 for earlier, later in pairwise(due))
+    assert due[-1].at_s <= 3600
+    assert len({each.name for each in due}) == min(len(due), len(NAMES))
+
+
+def test_the_seed_says_all() -> None:
+    assert draw(7, 3600, NAMES) == draw(7, 3600, NAMES)
+    assert draw(7, 3600, NAMES) != draw(8, 3600, NAMES)
+
+
+@pytest.mark.parametrize("minutes", [1, 3, 5])
+def test_a_short_run_has_one_too(minutes: int) -> None:
+    due = draw(1, minutes * 60, NAMES)
+    assert due
+    assert all(each.at_s < minutes * 60 for each in due)
