@@ -1,4 +1,4 @@
-"""A checkpoint of another version of Spark goes on in each engine."""
+"""A checkpoint of another version of Spark, or of another program, goes on in each engine."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import uuid
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from exhaustive import exhaustive
 from fraud_filter.checkpoint.entries import OffsetEntry
-from running import Stage, payment, wait_until
+from running import Stage, payment, until, wait_until
 
 RECORDS = 30
 #: The metadata line of an offset entry as Spark 4.2 wrote it.
@@ -51,3 +52,32 @@ def test_a_checkpoint_of_spark_4_2_goes_on_in_each_engine(stage: Stage, flagged:
         wait_until(lambda: set(flagged[10:]) <= seen(stage), "all that is not committed is flagged", program)
         assert program.stop(30) == 0, program.tail()
     assert seen(stage) == set(flagged[10:])
+
+
+def test_a_continuous_query_of_another_program_goes_on_as_a_query_of_yours(
+    stage: Stage, spark: SparkSession, tmp_path: Path
+) -> None:
+    """In real-time mode: nothing is lost, and what was committed is not written again (docs/your-query.md)."""
+    (tmp_path / "own.py").write_text("def transform(records):\n    return records.select('key', 'value')\n")
+    ids = [f"p{number}" for number in range(2 * RECORDS)]
+    checkpoint, broker = stage.directory / "checkpoint", {"kafka.bootstrap.servers": stage.address}
+
+    def committed() -> int:
+        commits = [int(file.name) for file in (checkpoint / "commits").glob("[0-9]*")]
+        offsets = (checkpoint / f"offsets/{max(commits)}").read_text().splitlines()[-1] if commits else "{}"
+        return sum(json.loads(offsets).get(stage.input, {}).values())
+
+    stage.send((name, payment(name, 1)) for name in ids[:RECORDS])
+    given = {"subscribe": stage.input, "startingOffsets": "earliest", "checkpointLocation": str(checkpoint)}
+    read = spark.readStream.format("kafka").options(**broker, **given).load().select("key", "value")
+    write = read.writeStream.format("kafka").options(**broker, **given).option("topic", stage.flagged)
+    running = write.trigger(continuous="1 second").start()
+    try:
+        until(lambda: committed() == RECORDS, "all are committed", 90)
+    finally:
+        running.stop()
+    stage.send((name, payment(name, 1)) for name in ids[RECORDS:])
+    with stage.run(mode="real-time", query=f"{tmp_path}/own.py:transform", rejected_topic="") as program:
+        wait_until(lambda: set(ids) <= seen(stage), "the others are written", program)
+        assert program.stop(30) == 0, program.tail()
+    assert len(stage.written()[stage.flagged]) == len(ids)

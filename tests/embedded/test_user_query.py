@@ -162,17 +162,27 @@ def test_a_standby_goes_on_after_a_kill_and_a_changed_file_after_a_handover(stag
 
 
 @pytest.mark.parametrize("mode", ["micro-batch", pytest.param("real-time", marks=exhaustive)])
-def test_the_totals_go_on_over_a_restart(stage: Stage, mode: str) -> None:
+def test_the_totals_go_on_over_a_restart_and_are_not_handed_over_to_a_changed_file(
+    stage: Stage, tmp_path: Path, mode: str
+) -> None:
     def totals() -> dict[str, tuple[int, float]]:
         rows = [json.loads(record.value) for record in written(stage)]
         return {row["card_id"]: (row["payments"], row["amount"]) for row in rows}
 
+    changed = tmp_path / "changed.py"
+    changed.write_text((EXAMPLES / "totals.py").read_text().replace("F.sum", "F.max"))
+    own = {"mode": mode, "query": f"{changed}:transform", "rejected_topic": "", "standby_warm_up_s": "0"}
+    other = Child("the next", [*PROGRAM, "handover"], log=tmp_path / "next.log", env=stage.environment(**own))
     for batch in (1, 2):
         stage.send((f"c{n % 3}", payment(f"p{batch}-{n}", 0.5, f"c{n % 3}")) for n in range(30))
         wanted = {f"c{n}": (10 * batch, 5.0 * batch) for n in range(3)}
         with run(stage, "totals", mode, real_time_duration="10 seconds") as program:
             wait_until(lambda: totals() == wanted, "the totals", program)  # noqa: B023 - it is called here alone
             assert "an aggregation" in str(events(program, "places_unknown"))
+            if batch == 2:
+                with other:
+                    assert other.wait(120) == 2, other.tail()
+                assert "keeps state, and has changed" in other.tail(1)[-1]
             assert program.stop(30) == 0, program.tail()
 
 
@@ -315,6 +325,7 @@ def test_python_in_rows_runs_in_the_modes_of_batches(stage: Stage, tmp_path: Pat
     places = stage.send([("c", b"1"), ("d", b"2")])
     with stage.run(mode=mode, query=f"{tmp_path}/own.py:transform", rejected_topic="") as program:
         wait_until(lambda: len(written(stage)) >= len(places), "both are written", program)
+        assert "us of CPU a row" in str(events(program, "python_in_rows"))
         assert program.stop(30) == 0, program.tail()
     assert sorted(record.value for record in written(stage)) == [b"11", b"22"]
 
