@@ -13,15 +13,13 @@ from fraud_filter.audit.gaps import read_recorded
 from fraud_filter.audit.result import AuditResult
 from fraud_filter.audit.run import audit
 from lab.harness.processes import Child, free_ports
-from running import Stage, wait_until
+from running import START_S, Stage, wait_until
 
 _QUICK = {
     "restart_backoff_s": "0.2",
     "stop_timeout_s": "15",
     "continuous_interval": "1 second",
 }
-#: On a busy machine a start of Spark takes a minute and more.
-_START_S = 240
 #: What `deploy` gives a filter itself.
 _OWN = ("FRAUD_MODE", "FRAUD_METRICS_PORT", "FRAUD_PROBE_PORT", "FRAUD_RULES")
 
@@ -143,7 +141,7 @@ def standby_of(run: Run, **settings: str) -> Iterator[tuple[Child, int]]:
     program._argv.append("--standby")
     program._env["SPARK_MASTER"] = run.program._env["SPARK_MASTER"]
     with program:
-        wait_until(lambda: bool(events(program, "standby_ready")), "the standby is ready", program, _START_S)
+        wait_until(lambda: bool(events(program, "standby_ready")), "the standby is ready", program, START_S)
         yield program, port
 
 

@@ -26,6 +26,8 @@ GOOD = {
 }  # fmt: skip
 
 
+#: On a busy machine a start of Spark takes minutes, in seconds.
+START_S = 240
 #: `fraud-filter` of this checkout.
 PROGRAM = (sys.executable, "-m", "fraud_filter")
 
@@ -129,6 +131,10 @@ class Stage:
         """All records of the output topics, by topic."""
         return read_topics(self.address, self.flagged, self.rejected)
 
+    def flagged_ids(self) -> set[str]:
+        """Of the payments that are flagged."""
+        return {json.loads(record.value)["payment_id"] for record in self.written()[self.flagged]}
+
 
 StageMaker = Callable[[Path], Stage]
 
@@ -149,3 +155,10 @@ def wait_until(holds: Callable[[], bool], what: str, child: Child, timeout_s: fl
         if time.monotonic() > end:
             raise AssertionError(f"not within {timeout_s} s: {what}; the log ends\n" + "\n".join(child.tail(15)))
         time.sleep(0.3)
+
+
+def refusal(program: Child, code: int) -> str:
+    """What the program says of its end, for which it ends with this exit code."""
+    assert program.wait(180) == code, program.tail()
+    (message,) = [line for line in program.tail(50) if line.startswith("fraud-filter:")]
+    return message

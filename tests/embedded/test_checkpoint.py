@@ -229,20 +229,6 @@ def test_a_file_on_a_local_disk_is_replaced_and_never_away(tmp_path: Path, opene
     assert missing == []
 
 
-def test_inspect_and_repair_on_the_command_line(checkpoint: Path) -> None:
-    told = call("checkpoint", "inspect", checkpoint)
-    assert told.returncode == 0, told.stderr
-    found = json.loads(told.stdout)
-    assert (found["written_by"], found["newest_entry"], found["newest_commit"]) == ("continuous", 4, 3)
-    assert (found["pending"], found["proven_entry"], found["broken"]) == ([4], 3, {})
-    assert found["committed_offsets"] == [json.loads((checkpoint / "offsets/3").read_text().splitlines()[2])]
-    assert not any(found["modes"][mode]["startable"] for mode in MODES)  # epoch 4 is pending
-    assert all(found["modes"][mode]["repairable"] for mode in MODES)
-    done = call("checkpoint", "repair", checkpoint, "--to", "real-time")
-    assert done.returncode == 0, done.stderr
-    assert "real-time mode can start from it now; the old logs are in" in done.stdout
-
-
 class Purged(CheckpointFiles):
     """Those of a running query, which removes its oldest entries in the moment in which one is read."""
 
@@ -263,13 +249,23 @@ def test_a_checkpoint_is_inspected_while_its_query_removes_entries(checkpoint: P
         open_as(CheckpointFiles, spark, str(checkpoint)).read("commits/1")
 
 
-def test_a_repair_and_a_filter_keep_each_other_out(checkpoint: Path) -> None:
-    """Whoever holds the lock, here this process in their place; reading needs none."""
+def require_inspection(checkpoint: Path, found: dict[str, Any]) -> None:
+    assert (found["written_by"], found["newest_entry"], found["newest_commit"]) == ("continuous", 4, 3)
+    assert (found["pending"], found["proven_entry"], found["broken"]) == ([4], 3, {})
+    assert found["committed_offsets"] == [json.loads((checkpoint / "offsets/3").read_text().splitlines()[2])]
+    assert not any(found["modes"][mode]["startable"] for mode in MODES)  # epoch 4 is pending
+    assert all(found["modes"][mode]["repairable"] for mode in MODES)
+
+
+def test_a_repair_and_a_filter_keep_each_other_out_and_a_look_needs_no_lock(checkpoint: Path) -> None:
+    """Whoever holds it, here this process in their place."""
     settings = load({"checkpoint": str(checkpoint)})
     before = logs(checkpoint)
     with checkpoint_lock(settings):
         refused = call("checkpoint", "repair", checkpoint)
-        assert call("checkpoint", "inspect", checkpoint).returncode == 0
+        told = call("checkpoint", "inspect", checkpoint)
+    assert told.returncode == 0, told.stderr
+    require_inspection(checkpoint, json.loads(told.stdout))
     assert refused.returncode == 2
     (message,) = refused.stderr.splitlines()
     assert f"argument PATH: a filter (process {os.getpid()}) works on" in message
@@ -279,13 +275,15 @@ def test_a_repair_and_a_filter_keep_each_other_out(checkpoint: Path) -> None:
 
 
 def test_a_repair_holds_the_lock_while_it_works(checkpoint: Path) -> None:
-    argv = [*PROGRAM, "checkpoint", "repair", str(checkpoint)]
-    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as program:
+    argv = [*PROGRAM, "checkpoint", "repair", str(checkpoint), "--to", "real-time"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as program:
         ours = f"repair (process {program.pid})"
         until(lambda: (checkpoint / NAME).exists() and ours in (checkpoint / NAME).read_text(), "the lock")
         with pytest.raises(UsageError) as refused, checkpoint_lock(load({"checkpoint": str(checkpoint)})):
             pass
-        assert program.wait(60) == 0
+        said, _ = program.communicate(timeout=60)
+    assert program.returncode == 0
+    assert "real-time mode can start from it now; the old logs are in" in said
     assert f"a {ours} works on" in str(refused.value)
 
 

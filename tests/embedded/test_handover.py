@@ -12,9 +12,7 @@ import pytest
 from faults import events, kill_all, metrics
 from filter_under_load import Run, audit_change, deploy, write_rules
 from lab.harness.processes import Child
-from running import Stage, wait_until
-
-_START_S = 240
+from running import START_S, Stage, wait_until
 
 
 def rules_of(stage: Stage, name: str, when: str) -> Path:
@@ -26,10 +24,10 @@ def test_rules_are_deployed_under_load_at_once(stage: Stage) -> None:
     """At a commit, in real-time mode, is the next test; in micro-batch mode `test_trials` does it."""
     old, new = rules_of(stage, "old", "amount > 5"), rules_of(stage, "new", "amount > 5000")
     with Run(stage, "continuous", rules=str(old)) as run:
-        run.await_fresh("the start", _START_S)
+        run.await_fresh("the start", START_S)
         program, port = deploy(run, new, "--now")
         with program:
-            wait_until(lambda: bool(events(program, "taking_over")), "it takes over", program, _START_S)
+            wait_until(lambda: bool(events(program, "taking_over")), "it takes over", program, START_S)
             until_ended = lambda: not run.program.is_alive  # noqa: E731
             wait_until(until_ended, "the former one ends", program)
             assert events(run.program, "handed_over"), run.program.tail()
@@ -47,12 +45,12 @@ def test_rules_are_deployed_under_load_at_once(stage: Stage) -> None:
 def roll_back(run: Run, *options: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "fraud_filter", "handover", "--rollback", *options]
     env = {**os.environ, **run.program._env}
-    return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=_START_S, check=False)
+    return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=START_S, check=False)
 
 
 def await_ready(program: Child, times: int) -> None:
     """Until it is warm for so many times."""
-    wait_until(lambda: len(events(program, "standby_ready")) >= times, "it waits, warm", program, _START_S)
+    wait_until(lambda: len(events(program, "standby_ready")) >= times, "it waits, warm", program, START_S)
 
 
 @pytest.mark.timeout(600)
@@ -63,25 +61,25 @@ def test_a_former_filter_that_was_started_as_a_standby_is_the_way_back(stage: St
         run.program.stop()
         run.program._argv.append("--standby")
         run.program.start()
-        run.await_fresh("the start", _START_S)
+        run.await_fresh("the start", START_S)
         refused = roll_back(run)
         assert (refused.returncode, refused.stderr.count("no former filter waits, warm")) == (2, 1), refused
         program, port = deploy(run, new, "--standby-warm-up-s", "60")
         with program:
-            wait_until(lambda: bool(events(program, "started")), "it takes over", program, _START_S)
+            wait_until(lambda: bool(events(program, "started")), "it takes over", program, START_S)
             assert int(events(program, "warmed_up")[0].rpartition(" payments=")[2]) > 0
             await_ready(run.program, 1)
             back = roll_back(run)
             assert back.returncode == 0, back.stderr + "\n".join(run.program.tail(30))
             assert events(run.program, "taking_over")
             (version,) = (name.partition("/")[2] for name in metrics(run.port, "version") if "rules_info" in name)
-            run.await_fresh("the rollback", _START_S)
+            run.await_fresh("the rollback", START_S)
             await_ready(program, 2)
-            assert metrics(port)["fraud_filter_standby_differs"] == 1
+            wait_until(lambda: metrics(port)["fraud_filter_standby_differs"] == 1, "it says that it differs", program)
             kill_all(run.program)
-            wait_until(lambda: len(events(program, "taking_over")) == 2, "it comes back", program, _START_S)
+            wait_until(lambda: len(events(program, "taking_over")) == 2, "it comes back", program, START_S)
             ends = run.decisions.ends()
-            wait_until(lambda: run.decisions.fresh(ends), "fresh decisions after the kill", program, _START_S)
+            wait_until(lambda: run.decisions.fresh(ends), "fresh decisions after the kill", program, START_S)
             run.drain(program)
     result = audit_change(stage, new)
     assert version in result.versions
@@ -92,11 +90,11 @@ def test_a_former_filter_that_was_started_as_a_standby_is_the_way_back(stage: St
 def test_a_broken_file_is_refused_and_the_old_rules_stay(stage: Stage) -> None:
     old = rules_of(stage, "old", "amount > 5")
     with Run(stage, "micro-batch", rules=str(old)) as run:
-        run.await_fresh("the start", _START_S)
+        run.await_fresh("the start", START_S)
         for when, reason in (("amount >", "line 2, rule 'broken'"), ("amount > rand()", "line 2, rule 'broken'")):
             program, _ = deploy(run, rules_of(stage, "broken", when))
             argv, env = program._argv, {**os.environ, **program._env}
-            done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=_START_S, check=False)
+            done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=START_S, check=False)
             assert done.returncode == 2, done.stderr
             assert reason in done.stderr
         run.await_fresh("the refusals")

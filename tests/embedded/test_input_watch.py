@@ -193,6 +193,5 @@ def test_a_look_at_a_thousand_partitions_is_a_few_requests(many: Settings) -> No
         asked = Counter(requests)
         asked.subtract(before)
     print(f"measured: slowest look {max(times):.3f} s, {dict(+asked)} in {LOOKS} looks")  # noqa: T201
-    assert sorted(times)[LOOKS // 2] < 1
     assert 0 < asked["ListOffsets"] <= 3 * LOOKS
     assert sum(asked.values()) <= 6 * LOOKS

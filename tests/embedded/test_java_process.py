@@ -1,4 +1,4 @@
-"""The Java process of the filter: its collector, and its end when it hangs."""
+"""The Java process of the filter: its class archive, its collector, and its end when it hangs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,26 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
+
+from fraud_filter.java import class_archive
+from lab.harness.supplies import ensure_class_archive
+
+
+def test_a_session_takes_the_class_archive_which_is_made_once(spark: Any, java_home: Path) -> None:
+    """The kernel tells what it maps into its memory."""
+    archive = class_archive.find()
+    if archive is None:
+        pytest.skip(f"the Java in {java_home} writes no archive")
+    java = psutil.Process(spark.sparkContext._gateway.proc.pid)
+    assert str(archive) in {region.path for region in java.memory_maps()}
+    said: list[str] = []
+    ensure_class_archive(java_home, said.append)
+    assert said == []
+
 
 #: In a program of its own: what the end makes PySpark forget, other tests still use.
 _HANGS_AT_ITS_STOP = """

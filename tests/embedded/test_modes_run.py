@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import get_args
 
 import pytest
+import requests
 
 from faults import Decisions, Feed, events, said_while_stopping
 from fraud_filter.audit.run import audit
@@ -24,7 +25,7 @@ from fraud_filter.metrics.catalogue import (
 )
 from lab.harness.processes import Child, free_ports
 from metrics_page import Page
-from running import Stage, payment, until, wait_until
+from running import Stage, payment, refusal, until, wait_until
 
 MODES = get_args(ModeName)
 MALFORMED = {"bad-1": b"no json", "bad-2": b'{"payment_id": "x"}', "bad-3": b"\xff\x00", "bad-4": None}
@@ -34,6 +35,8 @@ REASONS = {
     "bad-3": "malformed-json",
     "bad-4": "empty-record",
 }
+#: Spark's page takes long for its first answer, on a busy machine, in seconds.
+_PAGE_S = 60
 #: Batches of real-time mode that end within the test.
 SHORT = "10 seconds"
 Places = list[tuple[int, int]]
@@ -59,17 +62,21 @@ def test_all_is_decided_and_served_over_a_stop_at_rest_a_restart_and_a_stop_unde
     """One checkpoint; real-time mode's first batch is cut off by the stop, so that its decisions are made again."""
     places = require_each_record_where_it_belongs(stage, mode)
     places += send(stage, 0, 100)
-    page = Page(*free_ports(1))
+    page, (ui_port,) = Page(*free_ports(1)), free_ports(1)
+    own = {"metrics_port": str(page.port), "ui_port": str(ui_port), "real_time_duration": SHORT}
     with (
-        stage.run(mode=mode, metrics_port=str(page.port), real_time_duration=SHORT) as program,
+        stage.run(mode=mode, **own) as program,
         closing(Decisions(stage)) as decisions,
     ):
         await_committed(page, places, program)
         counted = page.values("fraud_filter_input_records_total")[""]
         places += (more := send(stage, 100, 40))
         await_committed(page, places, program)
-        assert page.values("fraud_filter_input_records_total")[""] - counted == len(more)
+        has_counted = lambda: page.values("fraud_filter_input_records_total")[""] - counted == len(more)  # noqa: E731
+        wait_until(has_counted, "they are counted", program)
         require_all_is_served(page, mode, places, program)
+        if mode == "continuous":  # the job of an epoch lasts as long as the query
+            require_no_link_ends_a_job_or_counts_the_heap(f"http://127.0.0.1:{ui_port}")
         if mode in ("continuous", "micro-batch"):
             assert committed_in_checkpoint(stage) == ends(places)
         result = audit(stage.settings())
@@ -151,6 +158,24 @@ def require_all_is_served(page: Page, mode: ModeName, places: Places, program: C
     assert page.values("fraud_filter_healthy") == {"": 1.0}
 
 
+def require_no_link_ends_a_job_or_counts_the_heap(page: str) -> None:
+    """Of Spark's page, whose links any other page in a browser could follow. All threads stop for a count."""
+
+    def ask(path: str, method: str = "GET", *, follow: bool = False) -> requests.Response:
+        return requests.request(method, f"{page}/{path}", timeout=_PAGE_S, allow_redirects=follow)
+
+    (application,) = ask("api/v1/applications").json()
+    jobs = f"api/v1/applications/{application['id']}/jobs"
+    assert "java.lang.String" not in ask("executors/heapHistogram/?executorId=driver", follow=True).text
+    (job,) = ask(jobs).json()
+    for link, number in (("jobs/job/kill", job["jobId"]), ("stages/stage/kill", job["stageIds"][0])):
+        for method in ("GET", "POST"):
+            ask(f"{link}/?id={number}", method)
+        # A job that was asked to end is no longer there, or says so, when the next request is answered.
+        for _ in range(20):
+            assert [each["status"] for each in ask(jobs).json()] == ["RUNNING"], link
+
+
 def test_what_comes_after_a_pause_counts(stage: Stage) -> None:
     """Spark tells of a trigger without data under the number of the batch that comes next."""
     page = Page(*free_ports(1))
@@ -174,8 +199,6 @@ def test_too_few_task_slots_are_refused_with_both_numbers(stage: Stage) -> None:
     """As of each mode that holds one a partition (`holds_tasks`)."""
     program = stage.run(mode="continuous")
     program._env["SPARK_MASTER"] = "local[1]"
-    program.start()
-    assert program.wait(180) == 2
-    (message,) = [line for line in program.tail(50) if line.startswith("fraud-filter:")]
+    message = refusal(program.start(), 2)
     assert "has 2 partitions, the application was granted 1 task slots" in message
     assert "1 partitions would never be read; set SPARK_MASTER=local[2]" in message

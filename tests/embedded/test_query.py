@@ -172,8 +172,10 @@ def test_a_schema_may_require_nothing(spark: Any, tmp_path: Path) -> None:
     assert json.loads(bytes(flagged["value"])) == {"amount": 61.0, "rules": ["large"]}
 
 
-@pytest.mark.parametrize("record_format", ["json", "json-registry"])
-@pytest.mark.parametrize(("more_rules", "more_fields"), [(0, 0), (194, 0), (0, 50)])
+@pytest.mark.parametrize("record_format", [pytest.param("json", marks=pytest.mark.exhaustive), "json-registry"])
+@pytest.mark.parametrize(
+    ("more_rules", "more_fields"), [pytest.param(0, 0, marks=pytest.mark.exhaustive), (194, 0), (0, 50)]
+)
 def test_the_query_is_one_stage_of_code_that_java_compiles(
     spark: Any, tmp_path: Path, more_rules: int, more_fields: int, record_format: str
 ) -> None:

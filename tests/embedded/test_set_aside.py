@@ -55,10 +55,6 @@ def _payments(stage: Stage, name: str, count: int) -> set[str]:
     return ids
 
 
-def _flagged(stage: Stage) -> set[str]:
-    return {json.loads(record.value)["payment_id"] for record in stage.written()[stage.flagged]}
-
-
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode", _MODES)
 def test_records_that_end_the_query_are_set_aside(open_stage: Stage, admin: Any, tmp_path: Path, mode: str) -> None:
@@ -70,7 +66,7 @@ def test_records_that_end_the_query_are_set_aside(open_stage: Stage, admin: Any,
     own |= {"real_time_duration": "5 seconds", "spark_conf": json.dumps({"spark.driver.memory": "512m"})}
     before = _payments(stage, "before", 10)
     with stage.run(**own) as program:
-        wait_until(lambda: _flagged(stage) == before, "the first payments are decided", program)
+        wait_until(lambda: stage.flagged_ids() == before, "the first payments are decided", program)
         small = {"max.message.bytes": str(_FLAGGED_BYTES)}
         admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, stage.flagged, configs=small)])
         _send(stage, 0, payment("old", 1).replace(b"2026-03-01T12", b"-290308-12-21T20"))
@@ -79,12 +75,12 @@ def test_records_that_end_the_query_are_set_aside(open_stage: Stage, admin: Any,
         long = payment("long", 6000).replace(b"Corner shop", b"x" * 2 * _FLAGGED_BYTES)
         _send(stage, 1, long, key=b"k")
         behind = _payments(stage, "behind", 20)
-        wait_until(lambda: _flagged(stage) >= before | behind, "the payments behind are decided", program, 400)
+        wait_until(lambda: stage.flagged_ids() >= before | behind, "the payments behind are decided", program, 400)
         counted = "fraud_filter_records_set_aside_total"
         wait_until(lambda: metrics(port).get(counted) == 3, "they are counted", program)
         assert len(events(program, "record_set_aside")) == 3
         after = _payments(stage, "after", 4)
-        wait_until(lambda: _flagged(stage) >= after, "the query goes on", program)
+        wait_until(lambda: stage.flagged_ids() >= after, "the query goes on", program)
         assert program.stop(60) == 0, program.tail()
     found = [
         {name: value.decode() for name, value in record.headers} | {"": record.value}
@@ -115,13 +111,13 @@ def test_features_are_right_behind_a_record_that_was_set_aside(stage: Stage, tmp
         wait_until(lambda: bool(events(program, "started")), "the query runs", program)
         for at in range(3):
             _send(stage, 1, payment(f"first-{at}", 1, "c1"))
-        wait_until(lambda: _flagged(stage) == {"first-1", "first-2"}, "the first payments are decided", program)
+        wait_until(lambda: stage.flagged_ids() == {"first-1", "first-2"}, "the first payments are decided", program)
         _send(stage, 1, payment("before", 1, "c1"))
         _send(stage, 1, b"\0" * _HUGE)
         for at in range(3):
             _send(stage, 1, payment(f"behind-{at}", 1, "c2"))
         expected = {"first-1", "first-2", "before", "behind-1", "behind-2"}
-        wait_until(lambda: _flagged(stage) == expected, "the payments behind are decided", program, 400)
+        wait_until(lambda: stage.flagged_ids() == expected, "the payments behind are decided", program, 400)
         assert program.stop(60) == 0, program.tail()
     changed = {"rules": tmp_path / "rules.yml", "mode": "real-time", "kafka_timeout_s": _UNPACKED_S}
     result = audit(stage.settings().model_copy(update=changed), examples=10)

@@ -40,18 +40,13 @@ def flagged(stage: Stage) -> list[str]:
     return ids
 
 
-def seen(stage: Stage) -> set[str]:
-    found = (json.loads(record.value)["payment_id"] for record in stage.written()[stage.flagged])
-    return set(found)
-
-
 @pytest.mark.parametrize("mode", exhaustive(["micro-batch", "continuous", "real-time"], but=["real-time"]))
 def test_a_checkpoint_of_spark_4_2_goes_on_in_each_engine(stage: Stage, flagged: list[str], mode: str) -> None:
     craft(stage, RECORDED.read_text().splitlines()[1])
     with stage.run(mode=mode) as program:
-        wait_until(lambda: set(flagged[10:]) <= seen(stage), "all that is not committed is flagged", program)
+        wait_until(lambda: set(flagged[10:]) <= stage.flagged_ids(), "all that is not committed is flagged", program)
         assert program.stop(30) == 0, program.tail()
-    assert seen(stage) == set(flagged[10:])
+    assert stage.flagged_ids() == set(flagged[10:])
 
 
 def test_a_continuous_query_of_another_program_goes_on_as_a_query_of_yours(
@@ -78,6 +73,6 @@ def test_a_continuous_query_of_another_program_goes_on_as_a_query_of_yours(
         running.stop()
     stage.send((name, payment(name, 1)) for name in ids[RECORDS:])
     with stage.run(mode="real-time", query=f"{tmp_path}/own.py:transform", rejected_topic="") as program:
-        wait_until(lambda: set(ids) <= seen(stage), "the others are written", program)
+        wait_until(lambda: set(ids) <= stage.flagged_ids(), "the others are written", program)
         assert program.stop(30) == 0, program.tail()
     assert len(stage.written()[stage.flagged]) == len(ids)

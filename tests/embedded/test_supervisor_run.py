@@ -6,8 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
-from pathlib import Path
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -19,10 +18,9 @@ from filter_under_load import Run
 from fraud_filter.metrics.server import get_page
 from lab.harness.broker import Broker
 from lab.harness.processes import Child, free_ports
-from running import Stage, payment, wait_until
+from running import Stage, payment, refusal, wait_until
 
 TopicMaker = Callable[..., str]
-MODES = ("continuous", "real-time", "micro-batch")
 pytestmark = pytest.mark.timed
 
 OUTAGE_S = 20
@@ -30,7 +28,7 @@ OUTAGE_S = 20
 STALL_S = "15"
 
 
-def test_faults_of_continuous_mode_and_partitions_that_are_added(stage: Stage, admin: Any) -> None:
+def test_faults_of_continuous_mode_and_partitions_that_are_added(stage: Stage, admin: Any, broker: Broker) -> None:
     with Run(stage, "continuous", stall_timeout_s=STALL_S) as run:
         run.await_fresh("the start")
         java_of(run.program).kill()
@@ -40,6 +38,8 @@ def test_faults_of_continuous_mode_and_partitions_that_are_added(stage: Stage, a
         require_a_hanging_java_is_replaced(run)
         add_partitions(run, admin)
         assert run.restarts("partitions-added") == 1
+        take_away(broker)
+        run.await_fresh("the broker came back")
         run.end()
 
 
@@ -66,26 +66,20 @@ def add_partitions(run: Run, admin: Any) -> None:
     assert run.restarts("stalled") == stalled
 
 
-def test_a_broker_that_is_away_for_a_while(stage: Stage, topics: TopicMaker, broker: Broker, tmp_path: Path) -> None:
-    """In three modes at once: the broker is the same."""
-    with ExitStack() as stack:
-        runs = []
-        for mode in MODES:
-            directory = tmp_path / mode
-            directory.mkdir()
-            names = (topics("payments"), topics("flagged"), topics("rejected", partitions=1))
-            runs.append(stack.enter_context(Run(Stage(stage.address, *names, directory=directory), mode)))
-        for run in runs:
-            run.await_fresh("the start")
-        broker.stop()
-        time.sleep(OUTAGE_S)
-        broker.start()
-        for run in runs:
-            run.await_fresh("the broker came back")
-        for run in runs:
-            for line in events(run.program, "restarting"):
-                print("measured", line)  # noqa: T201
-            run.end()
+def take_away(broker: Broker) -> None:
+    broker.stop()
+    time.sleep(OUTAGE_S)
+    broker.start()
+
+
+@pytest.mark.exhaustive  # in continuous mode it is away above
+@pytest.mark.parametrize("mode", ["real-time", "micro-batch"])
+def test_a_broker_that_is_away_for_a_while(stage: Stage, broker: Broker, mode: str) -> None:
+    with Run(stage, mode) as run:
+        run.await_fresh("the start")
+        take_away(broker)
+        run.await_fresh("the broker came back")
+        run.end()
 
 
 @pytest.fixture
@@ -102,8 +96,7 @@ def test_sigterm_ends_a_back_off_and_the_checkpoint_is_locked_until_then(stage: 
     (line,) = events(waiting, "restarting")
     assert "reason=java-gone" in line
     with stage.run() as second:
-        assert second.wait(30) == 2
-        (message,) = [line for line in second.tail() if line.startswith("fraud-filter:")]
+        message = refusal(second, 2)
         assert f"another filter (process {waiting.pid}) works on" in message
     began = time.monotonic()
     assert waiting.stop(20) == 0
@@ -146,9 +139,7 @@ def test_too_many_restarts_without_progress_are_told_and_end_the_program(stage: 
                 assert asked("/readyz")[0] == asked("/healthz")[0] == 503
                 assert "in a restart loop" in asked("/readyz")[1]
             java_of(program).kill()
-        assert program.wait(30) == 4
-        (message,) = [line for line in program.tail() if line.startswith("fraud-filter:")]
-        assert "gave up after 3 restarts in a row without progress" in message
+        assert "gave up after 3 restarts in a row without progress" in refusal(program, 4)
 
 
 def has_committed(stage: Stage) -> bool:
@@ -168,14 +159,11 @@ def test_lost_records_are_named_and_a_foreign_checkpoint_is_refused(
     lost = [offset for partition, offset in places if partition == 0]
     admin.delete_records({TopicPartition(stage.input, 0): lost[-1] + 1})
     with stage.run() as program:
-        assert program.wait(180) == 3
-        (message,) = [line for line in program.tail() if line.startswith("fraud-filter:")]
+        message = refusal(program, 3)
         assert f"partition 0 offsets {lost[0]} to {lost[-1]} ({len(lost)} records)" in message
         assert repr(stage.input) in message
     with stage.run(input_topic=topics("another")) as program:
-        assert program.wait(180) == 2
-        (message,) = [line for line in program.tail() if line.startswith("fraud-filter:")]
-        assert "was made by a query over another source than the topic" in message
+        assert "was made by a query over another source than the topic" in refusal(program, 2)
 
 
 def test_real_time_mode_goes_on_after_lost_records_where_it_may_and_with_added_partitions(

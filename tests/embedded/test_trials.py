@@ -60,13 +60,14 @@ def test_a_standby_goes_on_after_a_kill_and_a_hang_and_not_while_a_filter_is_fro
     own = with_settings(scene, emit="all", rules=VELOCITY_RULES)
     found = require_nothing_lost(own, trials("real-time", ["freeze", "kill", "hang"], standby=True, cards=300))
     assert all(0 < (one.gap_s or 0) <= (one.recovery_s or 0) for one in found)
-
-
-def test_each_payment_gets_a_decision_over_a_kill(scene: Scene) -> None:
-    own = with_settings(scene, emit="all")
-    require_nothing_lost(own, trials("micro-batch", ["java-kill"]))
     (newest,) = read_last(own.stack.settings, ["approved_topic"], 1)
     assert dict(newest.headers)["decision"] == b"approve"
+
+
+def test_a_handover_takes_over_the_state_of_features(scene: Scene) -> None:
+    own = with_settings(scene, rules=VELOCITY_RULES)
+    (handed_over,) = require_nothing_lost(own, trials("real-time", ["handover"], standby=True, cards=300))
+    assert handed_over.audit.duplicated == 0
 
 
 def test_without_a_standby_a_filter_goes_on_after_each_end_of_another(scene: Scene) -> None:

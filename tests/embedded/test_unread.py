@@ -5,7 +5,6 @@ A recreated topic is known by its id, however many records it has; what is lost 
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from exhaustive import exhaustive
 from faults import events, java_of, metrics, suspend
 from fraud_filter.audit.run import audit
 from lab.harness.processes import Child, free_ports
-from running import Stage, call, payment, until, wait_until
+from running import Stage, call, payment, refusal, until, wait_until
 
 #: Micro-batch mode reads as async-progress mode does, and commits more often.
 MODES = exhaustive(("async-progress", "continuous", "real-time"), but=["continuous"])
@@ -29,10 +28,6 @@ def send(stage: Stage, name: str, count: int) -> set[str]:
     ids = {f"{name}-{number}" for number in range(count)}
     stage.send((each, payment(each, 6000)) for each in ids)
     return ids
-
-
-def decided(stage: Stage) -> set[str]:
-    return {json.loads(record.value)["payment_id"] for record in stage.written()[stage.flagged]}
 
 
 def recreate(stage: Stage, admin: Any) -> None:
@@ -66,12 +61,6 @@ def committed(program: Child, port: int, count: int) -> bool:
     return by_partition(program, port, "committed_offset") == count
 
 
-def refusal(program: Child) -> str:
-    assert program.wait(120) == 3, program.tail()
-    (message,) = [line for line in program.tail() if line.startswith("fraud-filter:")]
-    return message
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_a_topic_that_was_recreated_is_read_from_its_first_record_and_what_retention_takes_then_is_counted_once(
     stage: Stage, admin: Any, mode: str
@@ -86,11 +75,11 @@ def test_a_topic_that_was_recreated_is_read_from_its_first_record_and_what_reten
     new = send(stage, "new", 60)  # more than were committed: offsets alone look right
     if mode == "continuous":
         with stage.run(**quick) as program:
-            message = refusal(program)
+            message = refusal(program, 3)
         assert f"the topic {stage.input!r} was recreated" in message
         assert "fail_on_data_loss" in message
     with stage.run(fail_on_data_loss="false", **quick) as program:
-        wait_until(lambda: new <= decided(stage), "all of the new topic is decided", program)
+        wait_until(lambda: new <= stage.flagged_ids(), "all of the new topic is decided", program)
         wait_until(lambda: committed(program, port, 60), "all of it is committed", program)
         assert metrics(port)[LOST] == 0  # all of the former one was decided
         result = audit(stage.settings())
@@ -98,7 +87,7 @@ def test_a_topic_that_was_recreated_is_read_from_its_first_record_and_what_reten
         assert result.former >= 20
         lost = require_a_loss_while_java_hangs_is_told(stage, admin, program, port)
         last = send(stage, "last", 20)
-        wait_until(lambda: last <= decided(stage), "the rest is decided", program)
+        wait_until(lambda: last <= stage.flagged_ids(), "the rest is decided", program)
         wait_until(lambda: committed(program, port, 60 + 40 + 20), "the rest is committed", program)
         java_of(program).kill()
         wait_until(lambda: metrics(port)["fraud_filter_restarts_total/java-gone"] == 1, "a restart", program)
@@ -106,7 +95,7 @@ def test_a_topic_that_was_recreated_is_read_from_its_first_record_and_what_reten
         assert metrics(port)[LOST] == 40
         assert len(events(program, "topic_recreated")) == 1
         assert program.stop(30) == 0, program.tail()
-    assert not any(each.startswith("unread") for each in decided(stage))
+    assert not any(each.startswith("unread") for each in stage.flagged_ids())
     told = call_audit(stage)
     for number, offsets in lost.items():
         assert f"partition {number} offsets {offsets[0]} to {offsets[-1]}" in told
@@ -154,13 +143,13 @@ def test_a_topic_that_is_recreated_under_a_running_query_counts_what_was_unread_
         )
         recreate(stage, admin)
         new = send(stage, "new", 60)
-        wait_until(lambda: new <= decided(stage), "all of the new topic is decided", program)
+        wait_until(lambda: new <= stage.flagged_ids(), "all of the new topic is decided", program)
         wait_until(lambda: committed(program, port, 60), "all of it is committed", program)
         assert metrics(port)["fraud_filter_restarts_total/topic-recreated"] == 1
         java_of(program).kill()
         later = send(stage, "later", 4)
-        wait_until(lambda: later <= decided(stage), "decisions after one more restart", program)
+        wait_until(lambda: later <= stage.flagged_ids(), "decisions after one more restart", program)
         assert metrics(port)[LOST] == len(unread)
-        assert decided(stage).isdisjoint(unread)
+        assert stage.flagged_ids().isdisjoint(unread)
         assert len(events(program, "topic_recreated")) == 1
         assert program.stop(30) == 0, program.tail()

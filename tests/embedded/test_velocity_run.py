@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 from kafka.producer.kafka import KafkaProducer
 
 from faults import events
+from fraud_filter.records import read_source
 from lab.harness.processes import Child
 from metrics_page import Page
 from running import GOOD, Stage, wait_until
@@ -96,6 +97,8 @@ def test_each_payment_is_decided_once_by_its_own_window_also_after_a_kill(run: R
     assert second.duplicated == 0
     *_, read = events(program, "outputs_read")
     assert int(read.split("decisions=")[1].split()[0]) > 0, "nothing was replayed"
+    sources = (read_source(record.headers) for record in run.stage.written()[run.stage.flagged])
+    assert len({source.writer for source in sources if source}) == 2, "each start is a writer of its own"
 
 
 HELD_BACK = """\

@@ -7,10 +7,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from pyroaring import BitMap64
 
@@ -20,11 +18,11 @@ from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.metrics.server import Registry
 from fraud_filter.probe.probe import Probe
 from fraud_filter.query.once import Written
-from fraud_filter.records import decision_id, read_source
+from fraud_filter.records import decision_id
 from fraud_filter.supervisor.signals import Stop
 from fraud_filter.supervisor.written import QUIET_S, WrittenDecisions
 from outputs import Outputs, large
-from running import Stage, StageMaker, until, wait_until
+from running import Stage, until
 
 
 @pytest.fixture
@@ -133,34 +131,6 @@ spark.stop()
 def test_a_task_that_spark_tries_again_ends_the_query() -> None:
     run = subprocess.run([sys.executable, "-c", TRIED_AGAIN], capture_output=True, text=True, check=True, timeout=100)
     assert run.stdout.splitlines() == ["[Row(tried=1)]", "True"]
-
-
-@pytest.mark.timeout(300)
-def test_after_a_kill_each_payment_has_one_decision(new_stage: StageMaker, tmp_path: Path) -> None:
-    """Nothing of a batch of real-time mode is committed when the filter dies in it."""
-    stage = new_stage(tmp_path / "stage")
-    before = [(f"c{number}", value) for number, value in enumerate(large(40))]
-    with stage.run(MODE="real-time", REAL_TIME_DURATION="10 minutes") as first:
-        stage.send(before[:30])
-        wait_until(lambda: len(stage.written()[stage.flagged]) >= 30, "decisions", first)
-        filter_ = psutil.Process(first.pid)
-        processes = [filter_, *filter_.children(recursive=True)]
-        for process in processes:
-            process.kill()
-        psutil.wait_procs(processes, 20)
-    with stage.run(MODE="real-time", REAL_TIME_DURATION="10 minutes") as second:
-        wait_until(lambda: "event=started" in second.log.read_text(), "a start", second)
-        stage.send(before[30:])
-        wait_until(lambda: len(stage.written()[stage.flagged]) >= 40, "decisions", second)
-        time.sleep(1)  # for what should not come
-        flagged = stage.written()[stage.flagged]
-    sources = [read_source(record.headers) for record in flagged]
-    places = [(source.partition, source.offset) for source in sources if source]
-    assert len(places) == len(set(places)) == 40
-    writers = {source.writer for source in sources if source}
-    assert len(writers) == 2
-    assert "event=outputs_read" in second.log.read_text()
-    assert "decisions=30" in second.log.read_text()
 
 
 def test_writes_of_a_filter_that_was_replaced_are_counted(stage: Stage, outputs: Outputs) -> None:
