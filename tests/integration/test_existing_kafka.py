@@ -106,3 +106,10 @@ def test_what_containers_can_t_find_is_refused(tmp_path: Path, name: str, value:
     refused = Deployed(env).call("up")
     assert (refused.returncode, len(refused.stdout.splitlines())) == (2, 1), refused.stdout
     assert words in refused.stdout
+
+
+def test_no_docker_engine_is_told(tmp_path: Path) -> None:
+    env = make_env(tmp_path / ".env", COMPOSE_PROJECT_NAME="fraud-filter-refused")
+    refused = Deployed(env).call("up", DOCKER_HOST="unix:///nowhere/docker.sock")
+    assert (refused.returncode, len(refused.stdout.splitlines())) == (2, 1)
+    assert "Docker Engine" in refused.stdout

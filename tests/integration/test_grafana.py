@@ -18,13 +18,7 @@ def grafana(stack: Deployed) -> GrafanaFace:
     )
 
 
-def test_it_is_healthy(grafana: GrafanaFace) -> None:
+def test_it_is_healthy_and_knows_prometheus_and_the_dashboard(grafana: GrafanaFace) -> None:
     assert grafana.api.GET("/health")["database"] == "ok"
-
-
-def test_its_data_source_is_the_stacks_prometheus(grafana: GrafanaFace) -> None:
     assert [source["url"] for source in grafana.datasource.list_datasources()] == ["http://prometheus:9090"]
-
-
-def test_the_dashboard_is_there(grafana: GrafanaFace) -> None:
     assert grafana.search.search_dashboards(type_="dash-db")

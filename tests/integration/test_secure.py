@@ -221,15 +221,6 @@ def test_no_page_takes_what_a_worker_can_sign(secured: Deployed) -> None:
     assert (directory / "spark-ui-key").read_text() not in files
 
 
-def test_prometheus_asks_for_a_password(secured: Deployed) -> None:
-    url = secured.url("PROMETHEUS_PORT", "/api/v1/query?query=up").replace("http:", "https:")
-    ca = str(_directory(secured) / secrets.CA)
-    assert requests.get(url, timeout=5, verify=ca).status_code == 401
-    assert requests.get(url, auth=(secrets.PROMETHEUS_USER, "wrong"), timeout=5, verify=ca).status_code == 401
-    with pytest.raises(FraudFilterError, match="401 Client Error"):
-        Prometheus(url.partition("/api")[0], authority=Path(ca)).instant("up")
-
-
 def test_prometheus_speaks_tls_with_the_stack_s_certificate_alone(secured: Deployed) -> None:
     url = secured.url("PROMETHEUS_PORT", "/-/ready")
     assert requests.get(url, timeout=5).status_code == 400  # "Client sent an HTTP request to an HTTPS server."

@@ -114,13 +114,6 @@ def test_ports_are_published_on_this_machine_only_and_can_be_changed() -> None:
     assert len(set(ports)) == len(ports)
 
 
-def test_workers_can_be_added() -> None:
-    assert not {"ports", "hostname"} & set(SERVICES["spark-worker"])
-    # What workers write is below the checkpoint, which all of them share.
-    written = {volume for volume in SERVICES["spark-worker"]["volumes"] if not volume.endswith(":ro")}
-    assert written == {"checkpoint:/var/lib/fraud-filter"} <= set(SERVICES["fraud-filter"]["volumes"])
-
-
 def test_the_example_has_every_variable_and_no_other() -> None:
     """But for the program's own settings, which may be left out."""
     assert variables() - SETTINGS | BESIDE - SETTINGS <= set(ENV) | GIVEN
