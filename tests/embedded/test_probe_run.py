@@ -59,15 +59,6 @@ def test_latency_is_between_the_append_times_of_the_broker(outputs: Outputs) -> 
     assert list(distribution) == sorted(distribution)
 
 
-def test_when_it_is_read_does_not_count(outputs: Outputs) -> None:
-    payments = outputs.pay(*large(5))
-    decided = outputs.flag(payments)
-    time.sleep(1)
-    with Probe(outputs.stage.settings(), from_beginning=True) as probe:
-        figures = _seen(probe, 5)
-    assert figures.max_ms == max(latencies(payments, decided))
-
-
 def test_old_records_are_read_on_request_only(outputs: Outputs) -> None:
     first, second = outputs.pay(*large(2))
     outputs.flag([first])
@@ -170,23 +161,6 @@ def test_reset_begins_a_new_window_and_still_knows_what_was_decided(outputs: Out
         figures = _seen(probe, 3)
     assert (figures.flagged, figures.duplicates, figures.count) == (3, 1, 2)
     assert figures.source_offsets == {0: 5}
-
-
-def test_laps_are_apart_from_the_window(outputs: Outputs) -> None:
-    with Probe(outputs.stage.settings()) as probe:
-        payments = outputs.pay(*large(5))
-        outputs.flag(payments[:2])
-        _seen(probe, 2)
-        assert probe.lap().flagged == 2
-        assert probe.lap().flagged == 0
-        outputs.flag(payments[2:])
-        _seen(probe, 5)
-        lap = probe.lap()
-        assert (lap.flagged, lap.count) == (3, 3)
-        probe.reset()
-        outputs.reject(outputs.pay(b"bad"))
-        _seen(probe, 1)
-        assert (probe.lap().rejected, probe.snapshot().rejected, probe.snapshot().flagged) == (1, 1, 0)
 
 
 def test_a_partition_added_later_is_read(outputs: Outputs, admin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
