@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from fraud_filter.oracle import Decision, Oracle, Place, Predicates, judge
+from fraud_filter.oracle import Decision, Oracle, Place, Predicates
 from fraud_filter.rules.ruleset import RuleSet
 from fraud_filter.schema import PaymentSchema
 
@@ -15,9 +15,9 @@ class Decider(Oracle):
 
     def __init__(self, schema: PaymentSchema, rules: RuleSet, velocity_payments: int = 0) -> None:
         super().__init__(schema, rules, velocity_payments)
-        self._predicates = Predicates(rules, rules.columns(schema))
+        self._predicates = Predicates(rules, schema)
 
     def decide(self, values: Sequence[bytes | None], places: Sequence[Place] = ()) -> list[Decision]:
         """One decision a record, in order; places are needed where the rules have features."""
         pairs = zip_longest(values, places)
-        return [judge(self.read(value, place), self._predicates) for value, place in pairs]
+        return [self._predicates.judge(self.read(value, place)) for value, place in pairs]

@@ -58,7 +58,7 @@ def test_another_key_and_a_record_without_headers_are_unexpected(outputs: Output
     result = _audit(outputs, examples=100)
     assert _faults(result) == (0, 0, 6)
     assert {finding.reason for finding in result.examples["unexpected"]} == {
-        "written with another key than the record's",
+        "written with another key than expected",
         *(f"record of {placed.topic} without readable source headers" for placed in foreign),
     }
 

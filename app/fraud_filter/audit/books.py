@@ -9,7 +9,7 @@ import json
 import struct
 import tempfile
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -104,16 +104,18 @@ def bounded_database(memory: str = _MEMORY) -> Iterator[duckdb.DuckDBPyConnectio
     Raises:
         FraudFilterError: the disk is full, or can't be written.
     """
+    limits: dict[str, Any] = {"memory_limit": memory, "threads": 1, "preserve_insertion_order": False}
     try:
-        directory = tempfile.TemporaryDirectory(prefix="fraud-filter-audit-")
-    except OSError as error:
-        raise _unkept(error) from None
-    limits: dict[str, Any] = {"memory_limit": memory, "temp_directory": directory.name, "threads": 1}
-    try:
-        with directory, duckdb.connect(config={**limits, "preserve_insertion_order": False}) as database:
+        with (
+            tempfile.TemporaryDirectory(prefix="fraud-filter-audit-") as directory,
+            duckdb.connect(config={**limits, "temp_directory": directory}) as database,
+        ):
             yield database
-    except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
-        raise _unkept(error) from None
+    except (OSError, duckdb.IOException, duckdb.OutOfMemoryException) as error:
+        reason = str(error).splitlines()[0]
+        raise FraudFilterError(
+            f"the audit can't keep its tables in {tempfile.gettempdir()}: {reason}; TMPDIR names another place"
+        ) from None
 
 
 class Books:
@@ -126,7 +128,7 @@ class Books:
         start: Mapping[int, int],
         end: Mapping[int, int],
         examples: int,
-        results: Sequence[str] = (),
+        results: Collection[str] = (),
     ) -> None:
         """Books for the offsets `start` to before `end` of each partition; `examples` findings of each kind are kept.
 
@@ -211,9 +213,7 @@ class Books:
         """
         kind, told, content = PASS, None, None
         if decision.failure:
-            kind = FAILED
-            if is_due:
-                self.find("unjudged", place.partition, place.offset, decision.failure)
+            kind, told = FAILED, decision.failure
         elif decision.reason is not None:
             kind, told, content = REJECT, decision.reason, _hashes((key, value))
         elif not can_tell:
@@ -221,13 +221,8 @@ class Books:
         elif decision.rules or approves:
             kind = FLAG if decision.rules else APPROVE
             told, content = _written(decision.rules), _hashes((key, *decision.fields))
-        self._counts[kind] += is_due
-        if is_due and decision.truncated:
-            self._counts["truncated"] += 1
-        partition, offset, at_ms = place
-        self._due.append_row(
-            self._slice(partition, offset), partition, offset, version, kind, at_ms, told, content, is_due
-        )
+        self._counts["truncated"] += is_due and bool(decision.truncated)
+        self._expect(place, version, kind, told, content, is_due)
 
     def expect_row(self, place: Place, kind: str, value: Hashable = None, *, is_due: bool = True) -> None:
         """Notes what a query of the user's should make of a record.
@@ -237,12 +232,17 @@ class Books:
             value: of the row, None for any; or why it can't be judged.
             is_due: a row that is not may be written, too.
         """
-        if kind == FAILED:
-            self.find("unjudged", place.partition, place.offset, str(value))
-        content = None if value is None else _hashes((value,))
-        self._counts[kind] += is_due
+        told = str(value) if kind == FAILED else None
+        self._expect(place, 0, kind, told, None if value is None else _hashes((value,)), is_due)
+
+    def _expect(
+        self, place: Place, version: int, kind: str, told: str | None, content: bytes | None, is_due: bool
+    ) -> None:
         number, offset, at_ms = place
-        self._due.append_row(self._slice(number, offset), number, offset, 0, kind, at_ms, None, content, is_due)
+        if kind == FAILED and is_due:
+            self.find("unjudged", number, offset, str(told))
+        self._counts[kind] += is_due
+        self._due.append_row(self._slice(number, offset), number, offset, version, kind, at_ms, told, content, is_due)
 
     def find(self, kind: str, partition: int, offset: int, reason: str) -> None:
         """Notes a finding."""
@@ -288,45 +288,37 @@ class Books:
 
     def _differences(self, one: Mapping[str, Any]) -> list[str]:
         """The names of the parts in which the content differs."""
-        if one["verdict"] != "different" or not one["content"] or one["kind"] == ROW:
+        if one["verdict"] != "different" or not one["content"]:
             return []
-        names = ("key", "value") if one["kind"] == REJECT else self._names[one["version"]]
+        names = {REJECT: ("key", "value"), ROW: ("value",)}.get(one["kind"]) or self._names[one["version"]]
         pairs = zip(names, memoryview(one["content"]).cast("I"), memoryview(one["due_content"]).cast("I"), strict=True)
         return [name for name, its, due in pairs if its != due]
 
 
+#: Why a decision is uncalled for, by what should have become of the payment.
+_UNCALLED = {None: "there is no such record", PASS: "nothing is due", UNTOLD: "the record is valid"}
+
+
 def _reason(one: Mapping[str, Any], names: Sequence[str]) -> str:
     """What is wrong with a decision; `names` are the parts of its content that differ."""
-    kind, its, due = one["kind"], _told(one["kind"], one["told"]), _told(one["due_kind"], one["due_told"])
+    kind, due_kind, its = one["kind"], one["due_kind"], _told(one["kind"], one["told"])
     if one["finding"] == "duplicated":
         return f"{_VERBS[kind]} again"
     if one["finding"] == "lost":
         return f"should be {its}"
     if one["verdict"] == "another time":
-        verb = "written" if kind == ROW else "decided"
-        return f"{verb} with source.timestamp {one['at_ms']}, but the record's is {one['due_ms']}"
-    if kind == ROW:
-        return _WRONG_ROW[one["due_kind"]]
+        return f"written with source.timestamp {one['at_ms']}, but the record's is {one['due_ms']}"
+    if due_kind in _UNCALLED:
+        return f"{its}, but {_UNCALLED[due_kind]}"
     if one["content"] == b"":
         return f"{_VERBS[kind]} with a value that is not a record with rules"
     if one["verdict"] == "uncalled for" or (kind in _VALID and one["told"] != one["due_told"]):
-        return f"{its} instead of {due}"
-    return f"written with another {', '.join(names)} than the record's"
+        return f"{its} instead of {_told(due_kind, one['due_told'])}"
+    return f"written with another {', '.join(names)} than expected"
 
 
-#: What is wrong with a row, by what should become of its record.
-_WRONG_ROW = {
-    ROW: "written with another value than expected",
-    PASS: "written, but no row is expected",
-    None: "written, but there is no such record",
-}
-
-
-def _told(kind: str | None, told: str | None) -> str:
+def _told(kind: str, told: str | None) -> str:
     """A decision and its cause: the rules that match, or the reason to reject."""
-    if kind not in _VERBS:
-        others = {None: "no decision, as there is no record", UNTOLD: "a decision on a valid record"}
-        return others.get(kind, "no decision")
     if kind == REJECT:
         return f"rejected as {told}"
     rules = ", ".join(json.loads(told or "[]"))
@@ -344,10 +336,3 @@ def _hashes(values: Sequence[Any]) -> bytes:
         hash(value if type(value) is str or type(value) is bytes else (repr(value),)) & 0xFFFFFFFF for value in values
     ]
     return struct.pack(f"{len(hashes)}I", *hashes)
-
-
-def _unkept(error: Exception) -> FraudFilterError:
-    return FraudFilterError(
-        f"the audit can't keep its tables in {tempfile.gettempdir()}: {str(error).splitlines()[0]}; "
-        "TMPDIR names another place"
-    )

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fraud_filter.config import Settings
-from fraud_filter.rules.ruleset import FAMILIES, RuleSet
+from fraud_filter.rules.ruleset import RuleSet
 from fraud_filter.schema import HEADER_LABEL, LEGITIMATE
 from fraud_filter.text.console import PrintableConsole
 from fraud_filter.text.terminal import printable
@@ -94,7 +94,7 @@ class Detection:
         """The figures of the families that have a rule."""
         fraud = self._counts["", True]
         found: dict[str, dict[str, float | None]] = {}
-        for family in FAMILIES:
+        for family in _FAMILIES:
             if family in self._families.values():
                 hits = self._counts[family, True]
                 precision = _part(hits, hits + self._counts[family, False])

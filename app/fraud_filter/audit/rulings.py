@@ -14,9 +14,8 @@ from itertools import zip_longest
 
 from fraud_filter.audit.gaps import Recorded
 from fraud_filter.model.saved import SavedModel
-from fraud_filter.oracle import Decision, Oracle, Place, Predicates, judge
+from fraud_filter.oracle import Decision, Oracle, Place, Predicates
 from fraud_filter.records import Source, why_unread
-from fraud_filter.rules.features import Feature
 from fraud_filter.rules.ruleset import RuleSet
 from fraud_filter.rules.version import Ruling
 from fraud_filter.schema import SCORE, PaymentSchema
@@ -55,15 +54,10 @@ class Rulings:
         return [ruling.rules.columns(ruling.schema) for ruling in self.all]
 
     @property
-    def features(self) -> list[Feature]:
-        """Those of all rules."""
-        return list(dict.fromkeys(one for ruling in self.all for one in ruling.rules.features))
-
-    @property
-    def results(self) -> list[str]:
+    def results(self) -> set[str]:
         """Names of the fields of a flagged record that are the filter's own: features and score."""
-        scores = [SCORE] if any(ruling.rules.model for ruling in self.all) else []
-        return list(dict.fromkeys(feature.name for feature in self.features)) + scores
+        features = {feature.name for ruling in self.all for feature in ruling.rules.features}
+        return features | {SCORE for ruling in self.all if ruling.rules.model}
 
     @property
     def remembering(self) -> list[Oracle]:
@@ -80,7 +74,7 @@ class Rulings:
 
     def _predicates(self, number: int) -> Predicates:
         ruling = self.all[number]
-        return Predicates(ruling.rules, ruling.rules.columns(ruling.schema))
+        return Predicates(ruling.rules, ruling.schema)
 
     def see(self, source: Source) -> int | None:
         """The rules that a decision is to be judged by; None: those of its header were replaced before it could be."""
@@ -113,7 +107,7 @@ class Rulings:
         oracles = set(map(self.oracle, unread)).union(self.remembering)
         reads = {oracle: oracle.read(shown, place) for oracle in oracles}
         return {
-            number: Decision(reason, (), ()) if reason else judge(reads[self.oracle(number)], self.predicates(number))
+            number: Decision(reason, (), ()) if reason else self.predicates(number).judge(reads[self.oracle(number)])
             for number, reason in unread.items()
         }
 

@@ -174,7 +174,7 @@ def _find_history(
     start, keys = dict(first), {oracle.key_at: oracle for oracle in rulings.remembering}
     if not keys:
         return _History(start)
-    longest_ms = reach_ms(rulings.features)
+    longest_ms = max(reach_ms(ruling.rules.features) for ruling in rulings.all)
     times = first_times_ms(settings, {number: at for number, at in first.items() if at > low[number]}, last)
     for number, reaches in reach_back(settings, first, times, longest_ms).items():
         start[number] = min(max(reaches, begin.get(number, 0), low[number]), first[number])

@@ -6,17 +6,16 @@ import logging
 from pathlib import Path
 from typing import TypeVar
 
-import yaml
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # it is public
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.kafka.admin import TIMESTAMP_TYPE, Topic, find_topics, open_admin, read_config
 from fraud_filter.kafka.refusals import describe_error, is_unanswered
-from fraud_filter.text.yaml_text import parse_yaml
+from fraud_filter.text.yaml_text import read_yaml
 
 Content = TypeVar("Content", bound=BaseModel)
 
@@ -31,13 +30,9 @@ def read_file(file: Path, what: str, content: type[Content]) -> Content:
         UsageError: the file can't be read, or does not hold what it must.
     """
     try:
-        return content.model_validate(parse_yaml(file.read_text(encoding="utf-8-sig")))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(f"{what} {file} can't be read: {error}") from None
-    except ValidationError as error:
-        detail = error.errors()[0]
-        place = ".".join(str(part) for part in detail["loc"]) or "top level"
-        raise UsageError(f"{what} {file}, {place}: {detail['input']!r} is not accepted: {detail['msg']}") from None
+        return read_yaml(file, content)
+    except ValueError as error:
+        raise UsageError(f"{what} {file} {error}") from None
 
 
 #: Topics of the files, and the settings for their names.

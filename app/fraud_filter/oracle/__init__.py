@@ -5,18 +5,19 @@ What is common with the query is the payment schema and the reading of the rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from fraud_filter.model.saved import SavedModel
 from fraud_filter.oracle.model import Score
 from fraud_filter.oracle.payments import PaymentReader
-from fraud_filter.oracle.predicates import Predicates
+from fraud_filter.oracle.predicates import Evaluated, evaluator
 from fraud_filter.oracle.velocity import Velocity
-from fraud_filter.rules.ruleset import RuleSet
+from fraud_filter.rules.language import LanguageError, read_predicate
+from fraud_filter.rules.ruleset import Rule, RuleSet
 from fraud_filter.schema import PaymentSchema
-
-__all__ = ["Decision", "Oracle", "Place", "Predicates", "judge"]
 
 
 class Place(NamedTuple):
@@ -42,22 +43,41 @@ class Decision(NamedTuple):
     failure: str = ""
 
 
-def judge(read: Decision, rules: Predicates) -> Decision:
-    """The decision on what `Oracle.read` gave: with the rules that match, or with a `failure`."""
-    if read.reason is not None or read.failure:
-        return read
+class Predicates:
+    """The rules of a file, read once.
+
+    Raises:
+        UsageError: a rule is none of the language; names the rule and the part.
+    """
+
+    def __init__(self, rules: RuleSet, schema: PaymentSchema) -> None:
+        columns = rules.columns(schema)
+        places = {field.name: at for at, field in enumerate(columns.fields)}
+        self._rules = [(rule.name, _reading(rule, rules, columns, places)) for rule in rules.rules]
+
+    def judge(self, read: Decision) -> Decision:
+        """The decision on what `Oracle.read` gave: with the rules that match, or with a `failure`."""
+        if read.reason is not None or read.failure:
+            return read
+        try:
+            return read._replace(rules=tuple(name for name, holds in self._rules if holds(read.fields)))
+        except Exception as error:
+            return _failed(error)
+
+
+def _reading(rule: Rule, rules: RuleSet, columns: PaymentSchema, places: Mapping[str, int]) -> Evaluated:
+    if rule.when is None:
+        at, ids = places[str(rule.column)], frozenset(rule.ids)
+        # Whose text is the same for Spark and Python: a text, or an integer.
+        return lambda row: row[at] is not None and str(row[at]) in ids
     try:
-        return read._replace(rules=rules.match(read.fields))
-    except Exception as error:
-        return _failed(error)
+        return evaluator(read_predicate(rule.when, columns), places)
+    except LanguageError as error:
+        raise rules.refuse(rule, f"the audit can't evaluate {rule.when!r}: {error}") from None
 
 
 class Oracle:
-    """Decides payments of one schema by one rules file.
-
-    Raises:
-        UsageError: a rule has an expression that the oracle does not know.
-    """
+    """Reads payments of one schema, with the features and the score that the rules of a file use."""
 
     def __init__(
         self,
@@ -71,17 +91,13 @@ class Oracle:
         columns = rules.columns(schema)
         own = {field.name for field in schema.fields}
         self.flagged_reader = PaymentReader(columns, [f.name for f in columns.fields if f.name not in own])
-        self._schema, self._features, self._most = schema, rules.features, velocity_payments
-        self._velocity: dict[int, Velocity] = {}
+        #: Whether it computes features, so that it must read each payment.
+        self.remembers = bool(rules.features)
+        self._velocity = defaultdict[int, Velocity](partial(Velocity, rules.features, schema, velocity_payments))
         names = [field.name for field in schema.fields]
         self.key_at = names.index(rules.features[0].per) if rules.features else 0
         known = [field.name for field in rules.without_model().columns(schema).fields]
         self._score = Score(model, known) if model else None
-
-    @property
-    def remembers(self) -> bool:
-        """Whether it computes features, so that it must read each payment."""
-        return bool(self._features)
 
     def read(self, value: bytes | None, place: Place | None) -> Decision:
         """A record without the rules that match it, or with a `failure`.
@@ -93,8 +109,8 @@ class Oracle:
             if reason is not None:
                 return Decision(reason, (), ())
             truncated: tuple[str, ...] = ()
-            if self._features and place:
-                known, truncated = self._of(place.partition).see(place.offset, place.timestamp_ms, fields)
+            if self.remembers and place:
+                known, truncated = self._velocity[place.partition].see(place.offset, place.timestamp_ms, fields)
                 fields = (*fields, *known)
             return Decision(None, (), (*fields, self._score.of(fields)) if self._score else fields, truncated)
         except Exception as error:
@@ -112,11 +128,6 @@ class Oracle:
         """Lets go of what is remembered of partitions of which no more records come."""
         for partition in partitions:
             self._velocity.pop(partition, None)
-
-    def _of(self, partition: int) -> Velocity:
-        if partition not in self._velocity:
-            self._velocity[partition] = Velocity(self._features, self._schema, self._most)
-        return self._velocity[partition]
 
 
 def _failed(error: Exception) -> Decision:

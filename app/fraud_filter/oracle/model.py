@@ -6,7 +6,7 @@ import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import pyarrow.parquet
 
@@ -16,6 +16,8 @@ from fraud_filter.schema import SCORE_DIGITS
 
 #: What a stage makes of the values of its inputs: those of its outputs, in their order.
 Make = Callable[..., list[Any]]
+#: A node of a tree, as Spark writes it.
+_Node: TypeAlias = Mapping[str, Any]
 _LAST_DIGIT = Decimal(1).scaleb(-SCORE_DIGITS)
 
 
@@ -88,47 +90,23 @@ def _assembler(_: Stage) -> Make:
     return make
 
 
-class _Node(NamedTuple):
-    """`feature` is -1 for a leaf; `left` are the categories that go left, or None: values up to `most` do."""
-
-    feature: int
-    most: float
-    left: frozenset[float] | None
-    children: tuple[int, int]
-    prediction: float
-    counts: tuple[float, ...]
-
-
-def _trees(stage: Stage) -> list[Mapping[int, _Node]]:
+def _trees(stage: Stage) -> list[dict[int, _Node]]:
     """By number of the tree its nodes by their number, of which the first is 0."""
-    rows = _rows(stage, "data")
     found: dict[int, dict[int, _Node]] = {}
-    for row in rows:
-        data = row.get("nodeData") or row
-        found.setdefault(row.get("treeID", 0), {})[data["id"]] = _node(data)
+    for row in _rows(stage, "data"):
+        node = row.get("nodeData") or row
+        found.setdefault(row.get("treeID", 0), {})[node["id"]] = node
     return [found[number] for number in sorted(found)]
 
 
-def _node(data: Mapping[str, Any]) -> _Node:
-    split, is_leaf = data["split"], data["leftChild"] < 0
-    is_continuous = split["numCategories"] < 0
-    values = split["leftCategoriesOrThreshold"]
-    return _Node(
-        feature=-1 if is_leaf else split["featureIndex"],
-        most=values[0] if is_continuous and not is_leaf else math.nan,
-        left=None if is_continuous else frozenset(values),
-        children=(data["leftChild"], data["rightChild"]),
-        prediction=data["prediction"],
-        counts=tuple(data["impurityStats"]),
-    )
-
-
 def _leaf(tree: Mapping[int, _Node], vector: Sequence[float]) -> _Node:
+    """Values up to a threshold go left, or those of some categories."""
     node = tree[0]
-    while node.feature >= 0:
-        value = vector[node.feature]
-        goes_left = value <= node.most if node.left is None else value in node.left
-        node = tree[node.children[0 if goes_left else 1]]
+    while node["leftChild"] >= 0:
+        split, value = node["split"], vector[node["split"]["featureIndex"]]
+        known = split["leftCategoriesOrThreshold"]
+        goes_left = value <= known[0] if split["numCategories"] < 0 else value in known
+        node = tree[node["leftChild" if goes_left else "rightChild"]]
     return node
 
 
@@ -138,7 +116,7 @@ def _boosted(stage: Stage) -> Make:
     weights = [row[-1] for row in sorted(tuple(row.values()) for row in _rows(stage, "treesMetadata"))]
 
     def make(vector: Sequence[float]) -> list[float]:
-        margin = sum(weight * _leaf(tree, vector).prediction for tree, weight in zip(trees, weights, strict=True))
+        margin = sum(weight * _leaf(tree, vector)["prediction"] for tree, weight in zip(trees, weights, strict=True))
         return [_logistic(2 * margin)]
 
     return make
@@ -150,7 +128,7 @@ def _forest(stage: Stage) -> Make:
     def make(vector: Sequence[float]) -> list[float]:
         votes = [0.0, 0.0]
         for tree in trees:
-            counts = _leaf(tree, vector).counts
+            counts = _leaf(tree, vector)["impurityStats"]
             votes = [vote + count / sum(counts) for vote, count in zip(votes, counts, strict=True)]
         return [votes[1] / sum(votes)]
 

@@ -1,4 +1,4 @@
-"""Evaluates the rules of a rules file over payments: what each word of the language means, in Python.
+"""Evaluates predicates over payments: what each word of the language means, in Python.
 
 The words are those of `rules.words` and the signs of `rules.language`; what Spark makes of them is written there.
 Values are as the field readers give them. None is null, and what has a None among its operands is None, but for the
@@ -15,48 +15,19 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from operator import itemgetter
 from typing import Any
 
-from fraud_filter.rules.language import LanguageError, Node, digits, read_predicate
-from fraud_filter.rules.ruleset import Rule, RuleSet
+from fraud_filter.rules.language import Node, digits
 from fraud_filter.rules.words import EXISTS, FUNCTIONS, whole
-from fraud_filter.schema import DAY_US, PaymentSchema
+from fraud_filter.schema import DAY_US
 
 _Row = Sequence[Any]
-_Evaluated = Callable[[_Row], Any]
+#: What gives a value for the fields of a payment.
+Evaluated = Callable[[_Row], Any]
 
 #: Wide enough for each product and quotient of decimals of 38 digits.
 _EXACT = Context(prec=160)
 
 
-class Predicates:
-    """The rules, read once.
-
-    Raises:
-        UsageError: a rule is none of the language; names the rule and the part.
-    """
-
-    def __init__(self, rules: RuleSet, schema: PaymentSchema) -> None:
-        self._places = {field.name: at for at, field in enumerate(schema.fields)}
-        self._rules = [(rule.name, self._reading(rule, rules, schema)) for rule in rules.rules]
-
-    def match(self, payment: _Row) -> tuple[str, ...]:
-        """The names of the rules that match a payment, in the order of the rules file.
-
-        Its fields are in the order of the schema, as the field readers give them.
-        """
-        return tuple(name for name, holds in self._rules if holds(payment))
-
-    def _reading(self, rule: Rule, rules: RuleSet, schema: PaymentSchema) -> _Evaluated:
-        if rule.when is None:
-            at, ids = self._places[str(rule.column)], frozenset(rule.ids)
-            # Whose text is the same for Spark and Python: a text, or an integer.
-            return lambda row: row[at] is not None and str(row[at]) in ids
-        try:
-            return evaluator(read_predicate(rule.when, schema), self._places)
-        except LanguageError as error:
-            raise rules.refuse(rule, f"the audit can't evaluate {rule.when!r}: {error}") from None
-
-
-def evaluator(node: Node, places: Mapping[str, int], elements: Mapping[str, list[Any]] | None = None) -> _Evaluated:
+def evaluator(node: Node, places: Mapping[str, int], elements: Mapping[str, list[Any]] | None = None) -> Evaluated:
     """What gives the value of a part of a predicate for the fields of a payment.
 
     Args:
@@ -110,7 +81,7 @@ def _meaning(node: Node) -> Callable[..., Any]:
     return meaning
 
 
-def _over(array: _Evaluated, held: list[Any], inner: _Evaluated) -> _Evaluated:
+def _over(array: Evaluated, held: list[Any], inner: Evaluated) -> Evaluated:
     """exists()."""
 
     def evaluate(row: _Row) -> bool | None:

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf, model_validator
 
 from fraud_filter.config import refused
-from fraud_filter.text.nearest import did_you_mean
-from fraud_filter.text.yaml_text import Entry, parse_yaml
-
-_SETTING = "rules"
-_SHOWN = 80
+from fraud_filter.text.yaml_text import Entry, read_yaml
 
 
 class Document(BaseModel):
@@ -63,44 +58,6 @@ def read_document(path: Path) -> Document:
         UsageError: the file can't be read, is not YAML, or holds no list of rules.
     """
     try:
-        return Document.model_validate(parse_yaml(path.read_text(encoding="utf-8-sig")))
-    except ValidationError as error:
-        raise refused(_SETTING, path, f"is not accepted: {'; '.join(flaws_of(error, Document))}") from None
-    except yaml.YAMLError as error:
-        mark, told = getattr(error, "problem_mark", None), getattr(error, "problem", error)
-        where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise refused(_SETTING, path, f"is not valid YAML{where}: {told}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise refused(_SETTING, path, f"can't be read: {error}") from None
-
-
-#: By the type of pydantic's error.
-_WORDS = {
-    "missing": "is missing; give it",
-    "string_type": "must be a text",
-    "string_too_short": "must not be empty",
-    "string_pattern_mismatch": "must begin with a letter and have at most 64 letters, digits, - and _",
-    "list_type": "must be a list, such as [a, b]",
-    "too_short": "must hold at least one",
-    "model_type": "must be a mapping of keys to values",
-    "is_instance_of": "must be a mapping of keys to values",
-}
-
-
-def flaws_of(error: ValueError, entry: type[BaseModel]) -> list[str]:
-    """What is wrong with an entry of the kind `entry`, in words."""
-    return (
-        [_explain(detail, entry) for detail in error.errors()] if isinstance(error, ValidationError) else [str(error)]
-    )
-
-
-def _explain(detail: Any, entry: type[BaseModel]) -> str:
-    *above, last = detail["loc"] or ("",)
-    where = ".".join(map(str, (*above, last)))
-    if detail["type"] == "extra_forbidden":
-        keys = (Blocked if above else entry).model_fields
-        return f"{where}: unknown key{did_you_mean(str(last), keys)}; there are {', '.join(keys)}"
-    reason = _WORDS.get(detail["type"], detail["msg"].removeprefix("Value error, "))
-    tells = detail["type"] != "missing" and not isinstance(detail["input"], dict)
-    given = f" (got {str(detail['input'])[:_SHOWN]!r})" if tells else ""
-    return f"{where + ': ' if where else ''}{reason}{given}"
+        return read_yaml(path, Document)
+    except ValueError as error:
+        raise refused("rules", path, str(error)) from None

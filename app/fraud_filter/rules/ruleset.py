@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeVar, get_args
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel
@@ -18,20 +18,17 @@ from pydantic import BaseModel
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
-from fraud_filter.rules.document import Blocked, RuleEntry, flaws_of, read_document
+from fraud_filter.rules.document import Blocked, RuleEntry, read_document
 from fraud_filter.rules.features import Feature, FeatureEntry, fields_of, least_half_ms, parse_feature
 from fraud_filter.rules.language import names_of, read_predicate
 from fraud_filter.schema import SCORE, Field, PaymentSchema
 from fraud_filter.text.ddl import WHOLE
-from fraud_filter.text.yaml_text import Entry
+from fraud_filter.text.yaml_text import Entry, flaws_of
 
 #: In no id of a text file: it has columns, or is UTF-16.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 #: An integer as Spark writes it.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
-#: What a rule looks at: the payment alone, or what its key did before as well, or the model's score.
-Family = Literal["rules", "velocity", "model"]
-FAMILIES: tuple[Family, ...] = get_args(Family)
 _Model = TypeVar("_Model", bound=BaseModel)
 _Made = TypeVar("_Made")
 
@@ -88,8 +85,10 @@ class RuleSet:
     def _model_uses_features(self) -> bool:
         return not {feature.name for feature in self.features}.isdisjoint(self.model_inputs)
 
-    def family(self, rule: Rule) -> Family:
-        """What a rule looks at."""
+    def family(self, rule: Rule) -> str:
+        """What a rule looks at: the payment alone ("rules"), what its key did before as well ("velocity"), or the score
+        ("model").
+        """
         if self.uses_score(rule):
             return "model"
         return "velocity" if self.uses_features(rule) else "rules"

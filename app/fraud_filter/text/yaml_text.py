@@ -1,13 +1,20 @@
-"""YAML in; texts, lists and mappings, or one kind of error out."""
+"""YAML files in; what they hold, or words on what is wrong with it, out."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Hashable
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar, get_args
 
 import yaml
+from pydantic import BaseModel, ValidationError
 
+from fraud_filter.text.nearest import did_you_mean
+
+Form = TypeVar("Form", bound=BaseModel)
+
+_SHOWN = 80
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -40,17 +47,64 @@ class _Loader(yaml.BaseLoader):
         return entry
 
 
-def parse_yaml(text: str) -> Any:
-    """The value of a document: texts as they are written, so that `NO` and `00123` stay as they are, lists, and each
-    mapping as an `Entry`.
+def read_yaml(file: Path, form: type[Form]) -> Form:
+    """The content of a file. To `form` a value is the text that is written, so that `NO` and `00123` stay as they are,
+    a list, or an `Entry`.
 
     Raises:
-        yaml.YAMLError: it is no YAML. PyYAML itself gives other errors for deep nesting, and for characters that there
-            are not.
+        ValueError: the file can't be read, is not YAML, or has not this form; the message goes on from the file's name.
     """
+    try:
+        return form.model_validate(_parse(file.read_text(encoding="utf-8-sig")))
+    except ValidationError as error:
+        raise ValueError(f"is not accepted: {'; '.join(flaws_of(error, form))}") from None
+    except yaml.YAMLError as error:
+        mark, told = getattr(error, "problem_mark", None), getattr(error, "problem", error)
+        where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ValueError(f"is not valid YAML{where}: {told}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"can't be read: {error}") from None
+
+
+def _parse(text: str) -> Any:
+    """PyYAML gives other errors than its own for deep nesting, and for characters that there are not."""
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - it runs no code
     except RecursionError:
         raise yaml.YAMLError("it is nested too deeply") from None
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise yaml.YAMLError(f"it holds a value that can't be read: {error}") from None
+
+
+#: By the type of pydantic's error.
+_WORDS = {
+    "missing": "is missing; give it",
+    "string_type": "must be a text",
+    "string_too_short": "must not be empty",
+    "string_pattern_mismatch": "must begin with a letter and have at most 64 letters, digits, - and _",
+    "list_type": "must be a list, such as [a, b]",
+    "too_short": "must hold at least one",
+    "dict_type": "must be a mapping of keys to values",
+    "model_type": "must be a mapping of keys to values",
+    "is_instance_of": "must be a mapping of keys to values",
+}
+
+
+def flaws_of(error: ValueError, form: type[BaseModel]) -> list[str]:
+    """What is wrong with a mapping of the form, in words."""
+    return [_explain(detail, form) for detail in error.errors()] if isinstance(error, ValidationError) else [str(error)]
+
+
+def _explain(detail: Any, form: Any) -> str:
+    *above, last = detail["loc"] or ("",)
+    where = ".".join(map(str, (*above, last)))
+    if detail["type"] == "extra_forbidden":
+        for key in filter(form.model_fields.get, above):
+            kind = form.model_fields[key].annotation
+            form = next((one for one in get_args(kind) if hasattr(one, "model_fields")), kind)
+        keys = form.model_fields
+        return f"{where}: unknown key{did_you_mean(str(last), keys)}; there are {', '.join(keys)}"
+    reason = _WORDS.get(detail["type"], detail["msg"].removeprefix("Value error, "))
+    tells = detail["type"] != "missing" and not isinstance(detail["input"], dict)
+    given = f" (got {str(detail['input'])[:_SHOWN]!r})" if tells else ""
+    return f"{where + ': ' if where else ''}{reason}{given}"

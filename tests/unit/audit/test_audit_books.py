@@ -66,23 +66,23 @@ def books() -> Iterator[Books]:
 
 
 WELL = [*flag(10, 11, 15), *reject(13)]
-OTHER_TIME = "decided with source.timestamp {}, but the record's is " + str(AT_MS)
+OTHER_TIME = "written with source.timestamp {}, but the record's is " + str(AT_MS)
 #: Beside what is right: what else is written, how many copies that makes, and what is wrong with it.
 CASES: tuple[tuple[Written, int, list[str]], ...] = (
     ([], 0, []),
     ([*flag(10, 10), *reject(13)], 3, []),
     (reject(13, reason="wrong-type: amount"), 1, []),
-    (flag(12), 0, ["flagged by large instead of no decision"]),
+    (flag(12), 0, ["flagged by large, but nothing is due"]),
     (flag(13), 0, ["flagged by large instead of rejected as malformed-json"]),
-    (flag(14), 0, ["flagged by large instead of no decision, as there is no record"]),
+    (flag(14), 0, ["flagged by large, but there is no such record"]),
     (reject(10), 0, ["rejected as malformed-json instead of flagged by large"]),
-    (reject(12), 0, ["rejected as malformed-json instead of no decision"]),
-    (reject(14), 0, ["rejected as malformed-json instead of no decision, as there is no record"]),
-    (reject(13, value=b"{ }"), 1, ["written with another value than the record's"]),
+    (reject(12), 0, ["rejected as malformed-json, but nothing is due"]),
+    (reject(14), 0, ["rejected as malformed-json, but there is no such record"]),
+    (reject(13, value=b"{ }"), 1, ["written with another value than expected"]),
     (flag(10, fields=None, rules=()), 1, ["flagged with a value that is not a record with rules"]),
     (flag(10, rules=("large", "night")), 1, ["flagged by large, night instead of flagged by large"]),
     (flag(10, rules=()), 1, ["flagged instead of flagged by large"]),
-    (flag(10, fields=("q", 5, 1.5)), 1, ["written with another id, amount than the record's"]),
+    (flag(10, fields=("q", 5, 1.5)), 1, ["written with another id, amount than expected"]),
     *(
         (write(offset, at_ms=at_ms), 0, [OTHER_TIME.format(at_ms)])
         for at_ms in (AT_MS - 1, AT_MS + 1, 0, -(2**63), 2**63 - 1)
@@ -112,7 +112,7 @@ CASES_OF_ALL: tuple[tuple[Written, tuple[int, int, int], list[str]], ...] = (
     ([*approve(10), *approve(12)], (0, 0, 1), ["approved instead of flagged by large"]),
     ([*approve(12), *approve(13)], (0, 0, 1), ["approved instead of rejected as malformed-json"]),
     (approve(12, rules=("large",)), (0, 0, 1), ["approved by large instead of approved"]),
-    (approve(12, fields=("p", 5.0, 6.0)), (0, 0, 1), ["written with another spent than the record's"]),
+    (approve(12, fields=("p", 5.0, 6.0)), (0, 0, 1), ["written with another spent than expected"]),
     (reject(12, reason="late"), (0, 0, 0), []),
 )
 
@@ -131,7 +131,7 @@ def test_approvals_are_held_against_the_payments_where_all_decisions_are_written
 def test_an_approval_is_unexpected_where_none_is_written(books: Books) -> None:
     found = compare(books, [*WELL, *approve(12)])
     assert (found["faults"], found["approved"]) == ((0, 0, 1), 1)
-    assert found["reasons"]["unexpected"] == ["approved instead of no decision"]
+    assert found["reasons"]["unexpected"] == ["approved, but nothing is due"]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_what_is_missing_is_lost_unless_it_may_still_come(
 def test_what_could_not_be_decided_is_neither_lost_nor_unexpected(books: Books, reason: str) -> None:
     found = compare(books, [*flag(10), *reject(11, 11, 12, 13, 14, 15, reason=reason, at_ms=-1)])
     assert found["faults"] == (0, 0, 1)
-    assert found["reasons"]["unexpected"] == [f"rejected as {reason} instead of no decision, as there is no record"]
+    assert found["reasons"]["unexpected"] == [f"rejected as {reason}, but there is no such record"]
     assert (found["rejected"], found["reject_reasons"]) == (5, {reason: 4})
 
 
@@ -159,16 +159,14 @@ def test_features_are_compared_and_told_apart_from_other_fields(books: Books) ->
     written = [*flag(10), *flag(11, fields=("p", 5.0, 6.0)), *flag(15, fields=("q", 5.0, 1.5)), *flag(15, fields=None)]
     found = compare(books, written, DUE | {10: FLAGGED._replace(truncated=("spent",))})
     assert found["features"] == FeatureCounts(decisions=3, differing=1, untold=0, truncated=1)
-    assert found["reasons"]["unexpected"][0] == "written with another spent than the record's"
+    assert found["reasons"]["unexpected"][0] == "written with another spent than expected"
 
 
 def test_payments_whose_features_no_one_can_tell_are_neither_lost_nor_unexpected(books: Books) -> None:
     found = compare(books, [*flag(10), *reject(12, 13)], can_tell=False)
     assert (found["faults"], found["written"]) == ((0, 0, 1), 1)
     assert found["features"] == FeatureCounts(decisions=0, differing=0, untold=4, truncated=0)
-    assert found["examples"]["unexpected"] == (
-        Finding(0, 12, "rejected as malformed-json instead of a decision on a valid record"),
-    )
+    assert found["examples"]["unexpected"] == (Finding(0, 12, "rejected as malformed-json, but the record is valid"),)
 
 
 def test_a_payment_that_cannot_be_judged_is_one_finding_whatever_was_written(books: Books) -> None:
@@ -188,8 +186,8 @@ def test_values_that_look_alike_differ(books: Books) -> None:
     ]
     assert sorted(compare(books, written, due)["reasons"]["unexpected"]) == [
         "flagged by a, b instead of flagged by a, b",
-        "written with another amount than the record's",
-        "written with another id than the record's",
+        "written with another amount than expected",
+        "written with another id than expected",
     ]
 
 

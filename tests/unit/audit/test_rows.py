@@ -111,7 +111,7 @@ TIME = f"written with source.timestamp 5, but the record's is {AT_MS}"
         (RIGHT[1:], (1, 0, 0), {"lost": ["should be written"]}),
         ([*RIGHT, RIGHT[1]], (0, 1, 0), {"duplicated": ["written again"]}),
         ([*RIGHT[:2], (13, b"whatever", AT_MS)], (0, 0, 0), {}),
-        ([*RIGHT, (12, b"text", AT_MS)], (0, 0, 1), {"unexpected": ["written, but no row is expected"]}),
+        ([*RIGHT, (12, b"text", AT_MS)], (0, 0, 1), {"unexpected": ["written, but nothing is due"]}),
         ([*RIGHT, (14, b"text", AT_MS)], (0, 0, 1), {"unexpected": ["written, but there is no such record"]}),
         (
             [(10, b'{"a":1}', AT_MS), *RIGHT[1:]],
