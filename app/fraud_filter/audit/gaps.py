@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from fraud_filter.audit.result import Gap
-from fraud_filter.checkpoint.notes import Began
+from fraud_filter.checkpoint.files import CheckpointFiles, open_checkpoint
+from fraud_filter.checkpoint.notes import INPUT, LOSSES, VERSIONS, Began, document_of
+from fraud_filter.checkpoint.progress import CheckpointReader
 from fraud_filter.config import Settings
 from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.rules.version import Ruling, read_ruling
-
-if TYPE_CHECKING:
-    from fraud_filter.checkpoint.files import CheckpointFiles
 
 
 @dataclass(frozen=True)
@@ -40,8 +38,6 @@ def read_recorded(settings: Settings) -> Recorded | None:
         UsageError: no broker answers, or there is no such topic.
         FraudFilterError: Java does not start, or the checkpoint's file system refuses.
     """
-    from fraud_filter.checkpoint.files import open_checkpoint
-
     directory = settings.checkpoint_directory
     if settings.checkpoint_is_local and directory and not directory.is_dir():
         return None  # no Java is needed to see that
@@ -57,9 +53,6 @@ def recorded_in(files: CheckpointFiles, settings: Settings, topic_id: str) -> Re
         UsageError: the rules of a version that decided can't be read.
         CheckpointError: the checkpoint's file system refuses.
     """
-    from fraud_filter.checkpoint.notes import INPUT, LOSSES, VERSIONS, document_of
-    from fraud_filter.checkpoint.progress import CheckpointReader
-
     kept = INPUT.read(files)
     if kept is None or (kept.topic, kept.topic_id) != (settings.input_topic, topic_id):
         return None

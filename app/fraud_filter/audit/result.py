@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -63,19 +63,10 @@ class FeatureCounts:
     truncated: int = _row("records with a window that may be cut short")
 
 
-class Detected(NamedTuple):
-    """Counts of payments with a label, and what rules of each family (single payments, velocity, a model) find.
-
-    `families` has the `precision` and `recall` of each, as parts of 1; None of nothing.
-    """
-
-    labelled: int
-    fraud: int
-    families: dict[str, dict[str, float | None]]
-
-
 class Detection:
-    """Counts payments by label and by the rules that match them. A payment without a label counts for no one."""
+    """Counts payments by label and by the family of the rules that match them: what these find of fraud. A payment
+    without a label counts for no one.
+    """
 
     def __init__(self, rules: RuleSet) -> None:
         self._families = {rule.name: rules.family(rule) for rule in rules.rules}
@@ -90,16 +81,29 @@ class Detection:
             families = {"", *(self._families[name] for name in known)}
             self._counts.update((family, label != LEGITIMATE) for family in families)
 
-    def result(self) -> Detected:
-        """The figures of the families that have a rule."""
-        fraud = self._counts["", True]
-        found: dict[str, dict[str, float | None]] = {}
-        for family in _FAMILIES:
-            if family in self._families.values():
-                hits = self._counts[family, True]
-                precision = _part(hits, hits + self._counts[family, False])
-                found[family] = {"precision": precision, "recall": _part(hits, fraud)}
-        return Detected(fraud + self._counts["", False], fraud, found)
+    @property
+    def fraud(self) -> int:
+        """Payments with a label that says so."""
+        return self._counts["", True]
+
+    @property
+    def labelled(self) -> int:
+        """Payments with a label."""
+        return self.fraud + self._counts["", False]
+
+    @property
+    def families(self) -> dict[str, dict[str, float | None]]:
+        """By family that has a rule the `precision` and `recall`, as parts of 1; None of nothing."""
+        return {
+            family: {
+                "precision": _part(
+                    self._counts[family, True], self._counts[family, True] + self._counts[family, False]
+                ),
+                "recall": _part(self._counts[family, True], self.fraud),
+            }
+            for family in _FAMILIES
+            if family in self._families.values()
+        }
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,7 @@ class AuditResult:
     gaps: tuple[Gap, ...] = ()
     missing: tuple[Gap, ...] = ()
     features: FeatureCounts | None = None
-    detection: Detected | None = None
+    detection: Detection | None = None
     versions: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -165,8 +169,8 @@ class AuditResult:
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         told = asdict(self) | {"ok": self.ok, "complete": self.complete, "removed": self.removed}
-        detection = told.pop("detection")
-        return told | ({"detection": detection.families} if detection else {})
+        del told["detection"]
+        return told | ({"detection": self.detection.families} if self.detection else {})
 
 
 def _part(some: int, of: int) -> float | None:
@@ -201,7 +205,7 @@ def _table(result: AuditResult, title: str, labels: str) -> Table:
     return table
 
 
-def _detection(detected: Detected) -> Table | str:
+def _detection(detected: Detection) -> Table | str:
     if not detected.labelled:
         return f"No record has a header {HEADER_LABEL!r}: what the rules find of fraud is not known."
     table = Table(title=f"{detected.fraud:,} of {detected.labelled:,} payments with a label are fraud")

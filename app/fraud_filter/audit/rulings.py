@@ -8,7 +8,7 @@ lies before the first of them, and without a checkpoint, the given rules are tak
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from itertools import zip_longest
 
@@ -110,11 +110,6 @@ class Rulings:
             number: Decision(reason, (), ()) if reason else self.predicates(number).judge(reads[self.oracle(number)])
             for number, reason in unread.items()
         }
-
-    def forget(self, partitions: Iterable[int]) -> None:
-        """Lets go of what oracles remember of partitions of which no more payments come."""
-        for oracle in self._oracles.values():
-            oracle.forget(partitions)
 
     def _times(self, source: Source) -> list[tuple[int, int | None]]:
         """Each time that the named version decided: from which offset on, and before which, where that is known; an

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import Any, TypeAlias
@@ -140,50 +139,6 @@ def _range(
     return first, last
 
 
-@dataclass
-class _History:
-    """What features need beyond the audited payments: those before them, and which of them no audit can tell.
-
-    Features of a key whose payments lie on several partitions depend on the order in which the query read these, which
-    is told nowhere. Neither are those of a window that reaches back to before what is retained.
-    """
-
-    #: Where reading begins, by partition.
-    start: dict[int, int]
-    #: Append time in ms since 1970 up to which windows reach back to before what can be read, by partition.
-    untold_until: dict[int, int] = field(default_factory=dict)
-    #: Keys with payments on several partitions, by the key's place among a payment's fields.
-    scattered: dict[int, frozenset[Hashable]] = field(default_factory=dict)
-
-    def can_tell(self, partition: int, timestamp_ms: int, decision: Decision, oracle: Oracle) -> bool:
-        """Whether the features of a valid payment follow from what is read."""
-        if not oracle.remembers:
-            return True
-        is_scattered = decision.fields[oracle.key_at] in self.scattered[oracle.key_at]
-        return timestamp_ms > self.untold_until.get(partition, timestamp_ms - 1) and not is_scattered
-
-
-def _find_history(
-    settings: Settings, rulings: Rulings, begin: Offsets, low: Offsets, first: Offsets, last: Offsets
-) -> _History:
-    """Reads the input once to find it, where rules have features.
-
-    All by partition: the query's state has nothing of what lies before `begin`, as far as that is known; `low` is the
-    first retained offset, `first` the first audited one, `last` the one after the last.
-    """
-    start, keys = dict(first), {oracle.key_at: oracle for oracle in rulings.remembering}
-    if not keys:
-        return _History(start)
-    longest_ms = max(reach_ms(ruling.rules.features) for ruling in rulings.all)
-    times = first_times_ms(settings, {number: at for number, at in first.items() if at > low[number]}, last)
-    for number, reaches in reach_back(settings, first, times, longest_ms).items():
-        start[number] = min(max(reaches, begin.get(number, 0), low[number]), first[number])
-    cut = {number: at for number, at in start.items() if at == low[number] > begin.get(number, 0)}
-    untold = {number: oldest + longest_ms for number, oldest in first_times_ms(settings, cut, last).items()}
-    scattered = {key_at: _scattered(settings, oracle, start, last) for key_at, oracle in keys.items()}
-    return _History(start, untold, scattered)
-
-
 def _scattered(settings: Settings, oracle: Oracle, start: Offsets, end: Offsets) -> frozenset[Hashable]:
     """The keys with payments on several partitions."""
     if len(end) < 2:
@@ -275,8 +230,12 @@ class _DecisionReader(_Reader):
         self, settings: Settings, books: Books, rulings: Rulings, begin: Offsets, low: Offsets, *, labels: bool
     ) -> None:
         super().__init__(settings, books)
-        self._rulings, self._began, self._low, self._history = rulings, begin, low, _History({})
+        self._rulings, self._began, self._low = rulings, begin, low
         self._detection = Detection(rulings.all[0].rules) if labels else None
+        #: By partition the append time in ms since 1970 up to which windows reach back to before what can be read.
+        self._untold_until: dict[int, int] = {}
+        #: Keys with payments on several partitions, by the key's place among a payment's fields.
+        self._scattered: dict[int, frozenset[Hashable]] = {}
         self._topics = {
             APPROVE: settings.approved_topic,
             FLAG: settings.flagged_topic,
@@ -285,16 +244,38 @@ class _DecisionReader(_Reader):
 
     def figures(self) -> dict[str, Any]:
         """With what rules find of labelled fraud, and which rules decided."""
-        detection = self._detection.result() if self._detection else None
-        versions = dict(sorted(self._rulings.counted.items()))
-        return super().figures() | {"detection": detection, "versions": versions, "unknown": self._rulings.unknown}
+        versions, unknown = dict(sorted(self._rulings.counted.items())), self._rulings.unknown
+        return super().figures() | {"detection": self._detection, "versions": versions, "unknown": unknown}
 
     def _begin(self, first: Offsets, last: Offsets) -> Offsets:
-        self._history = _find_history(self._settings, self._rulings, self._began, self._low, first, last)
-        return self._history.start
+        """What features need of earlier payments is read, too; the query's state has none from before it began."""
+        start, settings, low = dict(first), self._settings, self._low
+        keys = {oracle.key_at: oracle for oracle in self._rulings.remembering}
+        if keys:
+            longest_ms = max(reach_ms(ruling.rules.features) for ruling in self._rulings.all)
+            times = first_times_ms(settings, {number: at for number, at in first.items() if at > low[number]}, last)
+            for number, reaches in reach_back(settings, first, times, longest_ms).items():
+                start[number] = min(max(reaches, self._began.get(number, 0), low[number]), first[number])
+            cut = {number: at for number, at in start.items() if at == low[number] > self._began.get(number, 0)}
+            untold = first_times_ms(settings, cut, last)
+            self._untold_until = {number: oldest + longest_ms for number, oldest in untold.items()}
+            self._scattered = {at: _scattered(settings, oracle, start, last) for at, oracle in keys.items()}
+        return start
+
+    def _can_tell(self, place: Place, decision: Decision, oracle: Oracle) -> bool:
+        """Whether the features of a valid payment follow from what is read: not those of a window that reaches back to
+        before what is retained, nor of a key on several partitions, for the order in which the query read these is not
+        known.
+        """
+        if not oracle.remembers:
+            return True
+        is_scattered = decision.fields[oracle.key_at] in self._scattered[oracle.key_at]
+        untold_until = self._untold_until.get(place.partition)
+        return not is_scattered and (untold_until is None or place.timestamp_ms > untold_until)
 
     def _forget(self, partitions: Offsets) -> None:
-        self._rulings.forget(partitions)
+        for oracle in self._rulings.remembering:
+            oracle.forget(partitions)
 
     def _see(self, message: Any, source: Source) -> None:
         if not self._books.covers(source):
@@ -320,9 +301,7 @@ class _DecisionReader(_Reader):
         number, due = next(iter(decisions.items()))
         due = failed or due
         is_valid = due.reason is None and not failed
-        can_tell = not is_valid or self._history.can_tell(
-            place.partition, place.timestamp_ms, due, self._rulings.oracle(number)
-        )
+        can_tell = not is_valid or self._can_tell(place, due, self._rulings.oracle(number))
         for at, (number, own) in enumerate(decisions.items()):
             key, value = (None, None) if own.reason in _UNREAD else (message.key(), message.value())
             self._books.expect(

@@ -1,7 +1,7 @@
 """Turns the JSON value of one field into the value that the filter reads, by its type in payment.ddl.
 
 A reader is given what Python's `json` makes of the value, with fractions as float or Decimal, and never None. It
-refuses every value that does not fit the type. `query/json_value` does the same in Spark.
+refuses every value that does not fit the type. `query/json_record` does the same in Spark.
 
 Values: STRING str, BOOLEAN bool, whole numbers int, DOUBLE and FLOAT float, DECIMAL Decimal with the type's scale,
 TIMESTAMP int microseconds since 1970 in UTC, DATE int days since 1970, STRUCT dict, ARRAY list, MAP list of pairs.

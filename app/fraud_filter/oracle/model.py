@@ -14,8 +14,8 @@ from fraud_filter.errors import UsageError
 from fraud_filter.model.saved import ASSEMBLER, BOOSTED, ENCODER, FOREST, INDEXER, LOGISTIC, TREE, SavedModel, Stage
 from fraud_filter.schema import SCORE_DIGITS
 
-#: What a stage makes of the values of its inputs: those of its outputs, in their order.
-Make = Callable[..., list[Any]]
+#: What a stage makes of the values of its inputs: those of its outputs, in their order; a classifier the probability.
+Make = Callable[..., Any]
 #: A node of a tree, as Spark writes it.
 _Node: TypeAlias = Mapping[str, Any]
 _LAST_DIGIT = Decimal(1).scaleb(-SCORE_DIGITS)
@@ -32,25 +32,21 @@ class Score:
         """`names` are those of the fields and features, in the order in which payments come."""
         self._names = tuple(names)
         try:
-            self._stages = [(stage.inputs, _outputs(stage), _STAGES[stage.kind](stage)) for stage in saved.stages]
+            *preparing, last = saved.stages
+            self._preparing = [(stage.inputs, stage.outputs, _STAGES[stage.kind](stage)) for stage in preparing]
+            self._vector, self._classify = last.inputs, _STAGES[last.kind](last)
         except (LookupError, ValueError, TypeError) as error:
             raise UsageError(f"model {saved.location}: the audit can't read it: {error!r}") from None
-        self._probability = saved.stages[-1].params["probabilityCol"]
 
     def of(self, fields: Sequence[Any]) -> float | None:
         """The score of a payment, from its fields and features; None where the model has none."""
         columns: dict[str, Any] = dict(zip(self._names, fields, strict=True))
-        for inputs, outputs, make in self._stages:
+        for inputs, outputs, make in self._preparing:
             columns.update(zip(outputs, make(*(columns[name] for name in inputs)), strict=True))
-        probability = columns[self._probability]
+        probability = self._classify(*(columns[name] for name in self._vector))
         if math.isnan(probability):
             return None
         return float(Decimal(repr(probability)).quantize(_LAST_DIGIT, ROUND_HALF_UP))
-
-
-def _outputs(stage: Stage) -> Sequence[str]:
-    """The columns that it adds; of a classifier the probability alone."""
-    return stage.outputs if stage.kind in (INDEXER, ENCODER, ASSEMBLER) else [stage.params["probabilityCol"]]
 
 
 def _rows(stage: Stage, folder: str) -> list[dict[str, Any]]:
@@ -115,9 +111,9 @@ def _boosted(stage: Stage) -> Make:
     # Without names: the tree's number, its metadata, its weight.
     weights = [row[-1] for row in sorted(tuple(row.values()) for row in _rows(stage, "treesMetadata"))]
 
-    def make(vector: Sequence[float]) -> list[float]:
+    def make(vector: Sequence[float]) -> float:
         margin = sum(weight * _leaf(tree, vector)["prediction"] for tree, weight in zip(trees, weights, strict=True))
-        return [_logistic(2 * margin)]
+        return _logistic(2 * margin)
 
     return make
 
@@ -125,12 +121,12 @@ def _boosted(stage: Stage) -> Make:
 def _forest(stage: Stage) -> Make:
     trees = _trees(stage)
 
-    def make(vector: Sequence[float]) -> list[float]:
+    def make(vector: Sequence[float]) -> float:
         votes = [0.0, 0.0]
         for tree in trees:
             counts = _leaf(tree, vector)["impurityStats"]
             votes = [vote + count / sum(counts) for vote, count in zip(votes, counts, strict=True)]
-        return [votes[1] / sum(votes)]
+        return votes[1] / sum(votes)
 
     return make
 
@@ -142,9 +138,9 @@ def _linear(stage: Stage) -> Make:
         raise ValueError("its logistic regression is not of one row")
     intercept = _dense(row["interceptVector"], 1)[0]
     weights = _dense({"indices": matrix["rowIndices"], **matrix}, matrix["numCols"])
-    return lambda vector: [
-        _logistic(sum(weight * value for weight, value in zip(weights, vector, strict=True)) + intercept)
-    ]
+    return lambda vector: _logistic(
+        sum(weight * value for weight, value in zip(weights, vector, strict=True)) + intercept
+    )
 
 
 def _dense(given: Mapping[str, Any], size: int) -> list[float]:

@@ -182,7 +182,7 @@ def _sum_name(feature: Feature) -> str:
 
 
 def _weight(time_ms: str, feature: Feature) -> Column:
-    """The weight of a payment of that time in its period, as `rules/decay` has it; null of a late one before that."""
+    """The weight of a payment of that time in its period, as `rules/features` says; null of a late one before that."""
     age = f"({time_ms} - unix_millis({_PERIOD}.start))"
     step = F.expr(f"{age} * {STEPS} div {feature.half_ms}")
     between = F.get(F.array(*map(F.lit, BETWEEN)), (step % STEPS).cast("INT"))

@@ -20,10 +20,10 @@ from typing import Any
 
 from lark import Lark, Token, Tree, UnexpectedInput, UnexpectedToken
 
-from fraud_filter.rules.patterns import PatternError, read_like, read_regex
+from fraud_filter.rules.patterns import UnplacedError, read_like, read_regex
 from fraud_filter.rules.words import CAPITALS, EXISTS, FUNCTIONS, OTHERWISE, REFUSED, SMALL
 from fraud_filter.schema import PaymentSchema, time_us
-from fraud_filter.text.ddl import MOST_DIGITS, SCALARS, WHOLE, parse_type
+from fraud_filter.text.ddl import MOST_DIGITS, SCALARS, WHOLE, parse_type, place_in
 from fraud_filter.text.nearest import did_you_mean
 
 #: In the order in which Spark's signs bind.
@@ -113,10 +113,6 @@ class LanguageError(ValueError):
     """Why a predicate is no sentence of the language; the message begins with the place."""
 
 
-class _UnplacedError(LanguageError):
-    """The same, before it is known where."""
-
-
 @dataclass(frozen=True)
 class Node:
     """A part of a predicate: what it does, the type of its value, and how Spark writes it.
@@ -161,18 +157,12 @@ def read_predicate(when: str, schema: PaymentSchema) -> Node:
     except UnexpectedInput as error:
         is_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
         at = len(when) if is_end else int(error.pos_in_stream or 0)
-        raise LanguageError(f"{place(when, at)}: {_unexpected(when, at)}") from None
+        raise LanguageError(f"{place_in(when, at)} of {when!r}: {_unexpected(when, at)}") from None
 
 
 def names_of(when: str) -> frozenset[str]:
     """All words outside of texts, in lower case: names of columns and functions among them."""
     return frozenset(word.lower() for word in _NAME.findall(when) if word)
-
-
-def place(when: str, at: int) -> str:
-    """Where the character `at`, counted from 0, of a predicate stands."""
-    line = when.count("\n", 0, at) + 1
-    return f"line {line}, column {at - when.rfind(chr(10), 0, at)} of {when!r}"
 
 
 def digits(kind: str) -> tuple[int, int]:
@@ -233,8 +223,9 @@ class _Reader:
             parts = list(map(self._visit, tree.children))
         try:
             return getattr(self, tree.data)(*parts)
-        except _UnplacedError as error:
-            raise LanguageError(f"{place(self._when, tree.meta.start_pos)}: {error}") from None
+        except UnplacedError as error:
+            where = f"{place_in(self._when, tree.meta.start_pos)} of {self._when!r}"
+            raise LanguageError(f"{where}: {error}") from None
 
     # -- conditions
 
@@ -268,8 +259,8 @@ class _Reader:
             else:
                 found, looks = read_regex(pattern)
                 spark = found
-        except PatternError as error:
-            raise _UnplacedError(f"the pattern {pattern!r} {error}") from None
+        except UnplacedError as error:
+            raise UnplacedError(f"the pattern {pattern!r} {error}") from None
         spark = f"{left.spark} {word.type} {_quoted(spark)}"
         return _unless(is_not, _node(word.type.lower(), "BOOLEAN", spark, [left], looks, value=found))
 
@@ -312,7 +303,7 @@ class _Reader:
         if text[-1] == "D" or "E" in text:
             value = float(text.removesuffix("D"))
             if value == float("inf"):
-                raise _UnplacedError(f"{text} is too large for a DOUBLE")
+                raise UnplacedError(f"{text} is too large for a DOUBLE")
             return _literal(value, "DOUBLE")
         if text.isdigit() and int(text) < 2**63:
             return _literal(int(text), "BIGINT")
@@ -339,10 +330,10 @@ class _Reader:
             if name.lower() in REFUSED:
                 raise _refused(name)
             names = [one.name for one in self._columns.values()]
-            raise _UnplacedError(f"unknown column {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
+            raise UnplacedError(f"unknown column {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
         if self._elements and field.type in ("STRING", *_NESTED):
             told = "would be read again for each element; compare elements with numbers, or with texts in the rule"
-            raise _UnplacedError(f"{name!r} {told}")
+            raise UnplacedError(f"{name!r} {told}")
         return _value("column", field.type, f"`{field.name}`", (), field.name)
 
     # -- nested values
@@ -352,14 +343,14 @@ class _Reader:
         parts = {part.lower(): (part, kind) for part, kind in parse_type(one.type).parts if one.kind == "STRUCT"}
         if name.lower() not in parts:
             known = ", ".join(part for part, _ in parts.values()) or f"it is of type {one.type}"
-            raise _UnplacedError(f"there is no {name!r} in {one.spark}{did_you_mean(name, parts)}: {known}")
+            raise UnplacedError(f"there is no {name!r} in {one.spark}{did_you_mean(name, parts)}: {known}")
         part, kind = parts[name.lower()]
         return _value("field", str(kind), f"{one.spark}.`{part}`", (one,), part)
 
     def element(self, one: Node, token: Token) -> Node:
         key = _operand(self.number(token), "count", "[") if token.type == "NUMBER" else self.text(token)
         if (one.kind, token.type) not in (("ARRAY", "NUMBER"), ("MAP", "TEXT")):
-            raise _UnplacedError(f"{one.spark} is {one.type}; an ARRAY takes [0], a MAP ['name']")
+            raise UnplacedError(f"{one.spark} is {one.type}; an ARRAY takes [0], a MAP ['name']")
         ((_, kind),) = parse_type(one.type).parts
         return _value("element", str(kind), f"{one.spark}[{key.spark}]", (one,), key.value)
 
@@ -388,7 +379,7 @@ class _Reader:
         if takes[-1].endswith("*"):
             takes += takes[-1:] * (len(operands) - len(takes))
         if not least <= len(operands) <= len(takes):
-            raise _UnplacedError(f"{name!r} takes {' '.join(word.takes)}, and here are {len(operands)} operands")
+            raise UnplacedError(f"{name!r} takes {' '.join(word.takes)}, and here are {len(operands)} operands")
         parts = [_operand(one, kind.strip("*?"), name) for one, kind in zip(operands, takes, strict=False)]
         parts = _alike(parts) if word.gives == "alike" else parts
         spark = f"{word.name}({', '.join(part.spark for part in parts)})"
@@ -400,7 +391,7 @@ class _Reader:
         elif "count" in takes and len(parts) == len(takes) and parts[-1].value <= _SHORT:
             size = 0
         elif word.name == "replace" and not len(parts[2].value.encode()) <= len(parts[1].value.encode()) > 0:
-            raise _UnplacedError("the last text of 'replace' must not be longer than the one before it")
+            raise UnplacedError("the last text of 'replace' must not be longer than the one before it")
         sought = len(parts[1].value.encode()) // 30 if "literal" in takes else 0
         node = _node(word.name, kind, spark, parts, looks=word.looks + sought, size=size)
         return _as(node, _READ_AS.get(kind, kind))
@@ -410,10 +401,10 @@ class _Reader:
         kind = _decimal(int(precision or 10), int(scale or 0)) if family == "DECIMAL" else family
         if family not in _CASTS:
             told = f"a CAST makes {', '.join(_CASTS)}; the day of a time is to_date(…)"
-            raise _UnplacedError(f"{str(name)!r} is no word of a rule: {told}")
+            raise UnplacedError(f"{str(name)!r} is no word of a rule: {told}")
         if one.kind not in _CASTS[family]:
             told = f"a rule can't make {kind} of {_CALLED.get(one.kind, one.type)}"
-            raise _UnplacedError(f"{told}; give the field the type that you need, in payment.ddl")
+            raise UnplacedError(f"{told}; give the field the type that you need, in payment.ddl")
         return _as(one, kind, is_cast=True)
 
 
@@ -427,14 +418,14 @@ def _operand(node: Node, kind: str, word: str) -> Node:
     if kind in _IN_THE_RULE:
         type_, told = _IN_THE_RULE[kind]
         if not node.is_literal(type_) or (kind == "count" and not 0 <= node.value <= _MOST_COUNTED):
-            raise _UnplacedError(f"{str(word)!r} takes {told} that stands in the rule")
+            raise UnplacedError(f"{str(word)!r} takes {told} that stands in the rule")
         return replace(node, spark=str(node.value)) if kind == "count" else node
     if kind == "DOUBLE" and node.kind in _NUMBERS:
         return _as(node, kind)
     allowed = _ALLOWED.get(kind, (kind,))
     if node.kind not in allowed:
         told = "a DOUBLE; a CAST makes one" if kind == "fraction" else _CALLED[allowed[0]]
-        raise _UnplacedError(f"{str(word)!r} takes {told}, and this is {_CALLED[node.kind]}")
+        raise UnplacedError(f"{str(word)!r} takes {told}, and this is {_CALLED[node.kind]}")
     return node
 
 
@@ -459,12 +450,12 @@ def _alike(nodes: Sequence[Node]) -> list[Node]:
     """The operands with one type for all."""
     kinds, types = {node.kind for node in nodes}, {node.type for node in nodes}
     if kinds & set(_NESTED):
-        raise _UnplacedError(f"a rule can't compare values of type {', '.join(kinds & set(_NESTED))}")
+        raise UnplacedError(f"a rule can't compare values of type {', '.join(kinds & set(_NESTED))}")
     if len(types) == 1:
         return list(nodes)
     if not kinds <= set(_NUMBERS):
         mixed = " and ".join(sorted({_CALLED[kind] for kind in kinds}))
-        raise _UnplacedError(f"this mixes {mixed}; write a CAST, so that all are of one kind")
+        raise UnplacedError(f"this mixes {mixed}; write a CAST, so that all are of one kind")
     kind = "DOUBLE"
     if kind not in kinds:
         pairs = [digits(_as_decimal(node)) for node in nodes]
@@ -477,7 +468,7 @@ def _decimal(precision: int, scale: int) -> str:
     if 0 <= scale <= precision <= MOST_DIGITS and precision:
         return f"DECIMAL({precision}, {scale})"
     told = f"this needs a DECIMAL({precision}, {scale}), and a DECIMAL has at most {MOST_DIGITS} digits"
-    raise _UnplacedError(f"{told}; CAST an operand to a DECIMAL of fewer digits, or to DOUBLE")
+    raise UnplacedError(f"{told}; CAST an operand to a DECIMAL of fewer digits, or to DOUBLE")
 
 
 # -- nodes
@@ -496,19 +487,19 @@ def _node(word: str, kind: str, spark: str, parts: Sequence[Node], looks: int = 
     looks = looks * sum(part.size for part in parts) + sum(part.looks for part in parts)
     depth = 1 + max(part.depth for part in parts)
     if depth > _MOST_LEVELS:
-        raise _UnplacedError(_TOO_DEEP)
+        raise UnplacedError(_TOO_DEEP)
     return Node(word, kind, f"({spark})", tuple(parts), looks=looks, depth=depth, **more)
 
 
 def _unescaped(token: Token) -> str:
     def unescape(found: re.Match[str]) -> str:
         if found[1] and found[1] not in _ESCAPES:
-            raise _UnplacedError(f"a text may not hold {found[0]}; write \\{found[0]}, for Spark drops a single \\")
+            raise UnplacedError(f"a text may not hold {found[0]}; write \\{found[0]}, for Spark drops a single \\")
         return _ESCAPES[found[1]] if found[1] else found[0][0]
 
     text = re.sub(r"\\(.)|" + token[0] * 2, unescape, token[1:-1], flags=re.DOTALL)
     if len(text.encode()) > _LONGEST_TEXT:
-        raise _UnplacedError(f"a text has at most {_LONGEST_TEXT} bytes")
+        raise UnplacedError(f"a text has at most {_LONGEST_TEXT} bytes")
     return text
 
 
@@ -518,12 +509,12 @@ def _written_out(text: str, kind: str = "TIMESTAMP") -> Node:
         return _literal(time_us(text, kind), "TIMESTAMP")
     except ValueError:
         example = "2026-01-31" if kind == "DATE" else "2026-01-31 12:00:00"
-        raise _UnplacedError(f"{text!r} is no {kind}; write the time out, as in '{example}'") from None
+        raise UnplacedError(f"{text!r} is no {kind}; write the time out, as in '{example}'") from None
 
 
-def _refused(word: str) -> LanguageError:
+def _refused(word: str) -> UnplacedError:
     reason = REFUSED.get(word.lower(), OTHERWISE + did_you_mean(word.lower(), FUNCTIONS))
-    return _UnplacedError(f"{str(word)!r} is no word of a rule: {reason}")
+    return UnplacedError(f"{str(word)!r} is no word of a rule: {reason}")
 
 
 def _quoted(text: str) -> str:

@@ -23,24 +23,24 @@ _PART = re.compile(
 _MEMBER = re.compile(r"(\\?.)-(\\?.)|(\\?.)", re.DOTALL)
 
 
-class PatternError(ValueError):
-    """Why a rule may not hold the pattern."""
+class UnplacedError(ValueError):
+    """Why a rule may not hold a part, before it is known where that stands."""
 
 
 def read_like(pattern: str) -> str:
     """A pattern of LIKE as a regular expression.
 
     Raises:
-        PatternError: a `\\` stands before what needs none, or there is more than one `%` before the pattern's end, so
+        UnplacedError: a `\\` stands before what needs none, or there is more than one `%` before the pattern's end, so
             that the text would be looked at again for each of its characters.
     """
     regex = list[str]()
     for part in re.findall(r"\\.?|.", pattern, re.DOTALL):
         if part[0] == "\\" and part[1:] not in ("%", "_", "\\"):
-            raise PatternError("has '\\' before what is none of %, _ and '\\'")
+            raise UnplacedError("has '\\' before what is none of %, _ and '\\'")
         regex.append({"%": ".*", "_": "."}.get(part) or re.escape(part[-1]))
     if "".join("%" if one == ".*" else "." for one in regex).rstrip("%").count("%") > 1:
-        raise PatternError("has several % before its end; write contains(…, 'a') AND contains(…, 'b')")
+        raise UnplacedError("has several % before its end; write contains(…, 'a') AND contains(…, 'b')")
     return "".join(regex)
 
 
@@ -48,14 +48,14 @@ def read_regex(pattern: str) -> tuple[str, int]:
     """A regular expression that is looked for anywhere in a text, and how often it looks at each character.
 
     Raises:
-        PatternError: it is more than a rule may hold; says which part.
+        UnplacedError: it is more than a rule may hold; says which part.
     """
     text, looks, at = "", 0, 0
     ways, endless, is_anchored, is_first = 1, 0, False, True
     while at < len(pattern):
         found = _PART.match(pattern, at)
         if found is None:
-            raise PatternError(
+            raise UnplacedError(
                 f"has {pattern[at : at + 3]!r}, which a rule may not hold; write signs with \\ before them"
             )
         at = found.end()
@@ -64,7 +64,7 @@ def read_regex(pattern: str) -> tuple[str, int]:
             text, ways, endless, is_anchored = text + "|", 1, 0, False
         elif found["begin"] or found["end"]:
             if not (is_first if found["begin"] else is_last):
-                raise PatternError(
+                raise UnplacedError(
                     f"has {found[0]} where it is not its beginning or end; write \\{found[0]} for the sign"
                 )
             is_anchored = is_anchored or bool(found["begin"])
@@ -75,7 +75,7 @@ def read_regex(pattern: str) -> tuple[str, int]:
             ways, endless = (ways, endless) if is_last else (ways * its_ways, endless + is_endless)
         is_first = bool(found["bar"])
         if endless > is_anchored:
-            raise PatternError(
+            raise UnplacedError(
                 "has * or + elsewhere than at its end, or once behind ^; write how often, as in [0-9]{1,10}"
             )
     return text, max(looks, 1)
@@ -90,11 +90,11 @@ def _part(found: re.Match[str]) -> tuple[str, int, int, bool]:
     if not times:
         return text, ways, looks, False
     if not found["one"]:
-        raise PatternError(f"repeats a group {times!r}; only a single character or class may repeat")
+        raise UnplacedError(f"repeats a group {times!r}; only a single character or class may repeat")
     least = int(found["least"] or times == "+")
     most = int(found["most"] or least or 1)
     if not least <= most <= _MOST_TIMES:
-        raise PatternError(f"has {times!r}; a part may repeat up to {_MOST_TIMES} times")
+        raise UnplacedError(f"has {times!r}; a part may repeat up to {_MOST_TIMES} times")
     return text + times, 1 + most - least, max(looks, _CLASS_LOOKS) * most, times in ("*", "+")
 
 
@@ -116,7 +116,7 @@ def _member(found: re.Match[str]) -> str:
         return _plain(found[3], within=True)
     first, last = (_plain(found[number], within=True) for number in (1, 2))
     if first[-1] > last[-1] or len(first) > 2 or len(last) > 2:
-        raise PatternError(f"has the range {found[0]!r}; a range goes from a character to a later one")
+        raise UnplacedError(f"has the range {found[0]!r}; a range goes from a character to a later one")
     return f"{first}-{last}"
 
 
@@ -126,5 +126,5 @@ def _plain(text: str, within: bool) -> str:
     if len(text) > 1 and letter in _SHORTHANDS:
         return _SHORTHANDS[letter] if within else f"[{_SHORTHANDS[letter]}]"
     if len(text) > 1 and (letter.isalnum() or not letter.isascii()):
-        raise PatternError(f"has {text!r}; a rule knows \\d, \\w, \\s and signs behind a \\")
+        raise UnplacedError(f"has {text!r}; a rule knows \\d, \\w, \\s and signs behind a \\")
     return "\\" + letter if letter.isascii() and not letter.isalnum() and letter > " " else letter

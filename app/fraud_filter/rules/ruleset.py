@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, Self, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf, model_validator
 
-from fraud_filter.config import Settings
+from fraud_filter.config import Settings, refused
 from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
-from fraud_filter.rules.document import Blocked, RuleEntry, read_document
 from fraud_filter.rules.features import Feature, FeatureEntry, fields_of, least_half_ms, parse_feature
 from fraud_filter.rules.language import names_of, read_predicate
-from fraud_filter.schema import SCORE, Field, PaymentSchema
+from fraud_filter.schema import SCORE, PaymentSchema
+from fraud_filter.schema import Field as PaymentField
 from fraud_filter.text.ddl import WHOLE
-from fraud_filter.text.yaml_text import Entry, flaws_of
+from fraud_filter.text.yaml_text import Entry, flaws_of, read_yaml
 
 #: In no id of a text file: it has columns, or is UTF-16.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -31,6 +31,46 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _Model = TypeVar("_Model", bound=BaseModel)
 _Made = TypeVar("_Made")
+
+
+class _Document(BaseModel):
+    """The file; values are texts as they are written."""
+
+    model_config = ConfigDict(extra="forbid")
+    rules: Annotated[list[InstanceOf[Entry]], Field(min_length=1)]
+    features: list[InstanceOf[Entry]] = []
+    model: Annotated[str, Field(min_length=1)] | None = None
+
+
+class _Blocked(BaseModel):
+    """A block list: the ids, or the file that holds them."""
+
+    model_config = ConfigDict(extra="forbid")
+    column: str
+    ids: list[Annotated[str, Field(min_length=1)]] = []
+    file: str | None = None
+
+    @model_validator(mode="after")
+    def _has_one(self) -> Self:
+        if bool(self.ids) == (self.file is not None):
+            raise ValueError("give the blocked ids either as `ids: [...]` or as `file: NAME`")
+        return self
+
+
+class _RuleEntry(BaseModel):
+    """A rule as it stands in the file."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
+    description: str = ""
+    when: str | None = None
+    blocked: _Blocked | None = None
+
+    @model_validator(mode="after")
+    def _has_one(self) -> Self:
+        if (self.when is None) == (self.blocked is None):
+            raise ValueError("a rule has either `when:` (a predicate) or `blocked:` (a list of ids)")
+        return self
 
 
 @dataclass(frozen=True)
@@ -67,7 +107,7 @@ class RuleSet:
 
     def columns(self, schema: PaymentSchema) -> PaymentSchema:
         """What a predicate may name: the fields of a payment, then the features, then the score."""
-        score = (Field(SCORE, "DOUBLE", required=False),) if self.model else ()
+        score = (PaymentField(SCORE, "DOUBLE", required=False),) if self.model else ()
         return PaymentSchema((*schema.fields, *fields_of(self.features), *score))
 
     def uses_score(self, rule: Rule) -> bool:
@@ -129,21 +169,24 @@ def read_rules(path: Path, schema: PaymentSchema) -> tuple[RuleSet, list[str]]:
     Raises:
         UsageError: the file can't be read, is not YAML, or holds no list of rules.
     """
-    document = read_document(path)
+    try:
+        document = read_yaml(path, _Document)
+    except ValueError as error:
+        raise refused("rules", path, str(error)) from None
     model = document.model and _place(path, document.model)
-    features, refused = _read_each(
+    features, flaws = _read_each(
         path, "feature", document.features, FeatureEntry, partial(parse_feature, schema=schema)
     )
-    refused += _misfits(path, features)
+    flaws += _misfits(path, features)
     if model:
         taken = [field.name for field in (*schema.fields, *fields_of(features)) if field.name.lower() == SCORE]
-        refused += [f"{path.name}: with a model {name!r} is its score; give it another name" for name in taken]
+        flaws += [f"{path.name}: with a model {name!r} is its score; give it another name" for name in taken]
     # A rule may be right but for a feature that is not: it is told of the latter alone.
-    columns = None if refused else RuleSet(path, (), tuple(features), model).columns(schema)
-    rules, flaws = _read_each(
-        path, "rule", document.rules, RuleEntry, partial(_rule, path=path, schema=schema, columns=columns)
+    columns = None if flaws else RuleSet(path, (), tuple(features), model).columns(schema)
+    rules, others = _read_each(
+        path, "rule", document.rules, _RuleEntry, partial(_rule, path=path, schema=schema, columns=columns)
     )
-    return RuleSet(path, tuple(rules), tuple(features), model), refused + flaws
+    return RuleSet(path, tuple(rules), tuple(features), model), flaws + others
 
 
 def _place(path: Path, model: str) -> str:
@@ -191,7 +234,7 @@ def _refusal(path: Path, line: int, what: str, reason: str) -> str:
     return f"{path.name}, line {line}, {what}: {reason}"
 
 
-def _rule(entry: RuleEntry, line: int, path: Path, schema: PaymentSchema, columns: PaymentSchema | None) -> Rule:
+def _rule(entry: _RuleEntry, line: int, path: Path, schema: PaymentSchema, columns: PaymentSchema | None) -> Rule:
     """The rule of an entry; `columns` is what a predicate may name, None where that is not known.
 
     Raises:
@@ -207,7 +250,7 @@ def _rule(entry: RuleEntry, line: int, path: Path, schema: PaymentSchema, column
     return Rule(entry.name, line, column=field.name, ids=ids)
 
 
-def _check_ids(field: Field, ids: tuple[str, ...]) -> None:
+def _check_ids(field: PaymentField, ids: tuple[str, ...]) -> None:
     """A ValueError says why the field is never equal to one of the ids; they are compared as texts, a number in its
     usual form.
     """
@@ -221,7 +264,7 @@ def _check_ids(field: Field, ids: tuple[str, ...]) -> None:
             raise ValueError(f"{field.name!r} is a {field.type} and never equal to the id {text!r}")
 
 
-def _ids(path: Path, blocked: Blocked) -> tuple[str, ...]:
+def _ids(path: Path, blocked: _Blocked) -> tuple[str, ...]:
     """The ids of a block list's file; a ValueError says why there are none."""
     name = blocked.file or ""
     file = path.parent / name

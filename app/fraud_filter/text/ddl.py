@@ -160,8 +160,13 @@ def _not_here(text: str, token: Any) -> DdlError:
 
 
 def _wrong(text: str, at: int, reason: str) -> DdlError:
-    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-    return DdlError(f"line {line}, column {column}: {reason}")
+    return DdlError(f"{place_in(text, at)}: {reason}")
+
+
+def place_in(text: str, at: int) -> str:
+    """The line and column of the character `at`, which is counted from 0."""
+    before = text[:at].split("\n")
+    return f"line {len(before)}, column {len(before[-1]) + 1}"
 
 
 def _name(text: str, token: Any) -> str:

@@ -146,7 +146,7 @@ class Start:
             flagged=found.written,
             rejected=found.rejected,
             features={"decisions": compared.decisions, "differing": compared.differing} if compared else None,
-            detection=found.detection and found.detection.families,
+            detection=found.detection.families if found.detection else None,
         )
 
     def _start(self, contender: Child, topic: InputTopic, tail: RejectedTail) -> None:

@@ -132,11 +132,10 @@ def test_each_family_is_judged_by_the_payments_with_a_label(tmp_path: Path) -> N
         detection.see([("generated.at", b"1"), ("label", label)], matched)
     for headers in (None, [("generated.at", b"1")]):
         detection.see(headers, ["large"])
-    result = detection.result()
-    assert (result.labelled, result.fraud) == (6, 4)
-    assert result.families == {
+    assert (detection.labelled, detection.fraud) == (6, 4)
+    assert detection.families == {
         "rules": {"precision": 1.0, "recall": 0.25}, "velocity": {"precision": 0.6667, "recall": 0.5},
     }  # fmt: skip
-    assert without.result().families == {"rules": {"precision": None, "recall": None}}  # nothing to divide by
+    assert without.families == {"rules": {"precision": None, "recall": None}}  # nothing to divide by
     without.see([("label", b"legitimate")], ["large"])
-    assert without.result().families == {"rules": {"precision": 0.0, "recall": None}}
+    assert without.families == {"rules": {"precision": 0.0, "recall": None}}

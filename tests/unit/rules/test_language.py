@@ -8,7 +8,7 @@ import pytest
 
 from fraud_filter.home import HOME
 from fraud_filter.rules.language import LanguageError, read_predicate
-from fraud_filter.rules.patterns import PatternError, read_like, read_regex
+from fraud_filter.rules.patterns import UnplacedError, read_like, read_regex
 from fraud_filter.rules.words import CAPITALS, EXISTS, FUNCTIONS, REFUSED
 from fraud_filter.schema import Field, PaymentSchema, load_schema
 
@@ -148,7 +148,7 @@ def test_a_pattern_is_written_anew_with_its_looks_at_each_character(pattern: str
     ],
 )  # fmt: skip
 def test_a_pattern_of_another_kind_is_refused(pattern: str) -> None:
-    with pytest.raises(PatternError):
+    with pytest.raises(UnplacedError):
         read_regex(pattern)
 
 
@@ -156,7 +156,7 @@ def test_a_pattern_of_like() -> None:
     assert read_like("a%") == "a.*"
     assert read_like("\\%_\\\\") == "%.\\\\"
     for wrong in ("%a%b%", "a\\", "a\\b"):
-        with pytest.raises(PatternError):
+        with pytest.raises(UnplacedError):
             read_like(wrong)
 
 
