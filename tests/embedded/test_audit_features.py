@@ -67,11 +67,6 @@ def test_right_features_pass_also_in_a_copy(scene: Scene) -> None:
     assert result.features == FeatureCounts(decisions=2, differing=0, untold=0, truncated=0)
 
 
-def test_a_payment_that_only_its_features_flag_can_be_lost(scene: Scene) -> None:
-    result = scene.audit()
-    assert (result.lost, result.features) == (1, FeatureCounts(0, 0, 0, 0))
-
-
 def test_windows_reach_back_to_before_what_is_audited(scene: Scene) -> None:
     scene.flag(scene.second, 2, 15.0)
     result = scene.audit(start={0: scene.second.offset})

@@ -42,12 +42,6 @@ def _faults(result: AuditResult) -> tuple[int | None, int, int]:
     return result.lost, result.duplicated, result.unexpected
 
 
-def _complete(outputs: Outputs, scene: Scene) -> None:
-    outputs.flag([scene.large])
-    outputs.flag([scene.other], partition=1)
-    outputs.reject([scene.bad])
-
-
 def test_another_key_and_a_record_without_headers_are_unexpected(outputs: Outputs) -> None:
     """What else may be wrong is in `test_audit_books`."""
     *flagged, rejected = outputs.pay(*large(3), BAD)
@@ -64,7 +58,8 @@ def test_another_key_and_a_record_without_headers_are_unexpected(outputs: Output
 
 
 def test_records_of_another_topic_or_range_are_left_out(outputs: Outputs, scene: Scene) -> None:
-    _complete(outputs, scene)
+    outputs.flag([scene.large, scene.other])
+    outputs.reject([scene.bad])
     outputs.flag([scene.common._replace(topic="elsewhere"), scene.common._replace(offset=99)])
     assert _faults(_audit(outputs)) == (0, 0, 0)
 
@@ -90,10 +85,6 @@ def test_the_range_is_from_start_to_before_end(outputs: Outputs) -> None:
     inner = _audit(outputs, start={0: 3}, end={0: 6})
     assert (inner.payments, inner.expected, inner.written, inner.ok) == (3, 3, 3, True)
     assert (inner.start, inner.end) == ({0: 3, 1: 0}, {0: 6, 1: 0})
-    wider = _audit(outputs, start={0: 2}, end={0: 7})
-    assert [finding.offset for finding in wider.examples["lost"]] == [2, 6]
-    nothing = _audit(outputs, start={0: 5}, end={0: 5})
-    assert (nothing.payments, nothing.written, nothing.ok) == (0, 0, True)
 
 
 def test_records_that_are_gone_are_not_audited(outputs: Outputs, admin: Any) -> None:
@@ -112,26 +103,19 @@ def test_records_that_are_gone_are_not_audited(outputs: Outputs, admin: Any) -> 
     assert _call(outputs.stage).returncode == 0
 
 
-def test_the_verb_passes_a_right_output_and_prints_its_figures(outputs: Outputs, scene: Scene) -> None:
-    _complete(outputs, scene)
-    told = _call(outputs.stage)
-    assert told.returncode == 0, told.stderr
-    assert "nothing lost, nothing unexpected" in told.stdout
-    figures = json.loads(_call(outputs.stage, "--json").stdout)
-    shown = {name: figures[name] for name in ("ok", "payments", "expected", "written", "rejected", "lost", "end")}
-    assert shown == {
-        "ok": True, "payments": 4, "expected": 2, "written": 2, "rejected": 1, "lost": 0, "end": {"0": 3, "1": 1},
-    }  # fmt: skip
-
-
-def test_the_verb_fails_when_something_is_lost(outputs: Outputs, scene: Scene) -> None:
+def test_the_verb_tells_what_is_lost_and_passes_what_is_complete(outputs: Outputs, scene: Scene) -> None:
     outputs.flag([scene.large])
     ran = _call(outputs.stage, "--examples", "1")
     assert ran.returncode == 1
     assert "lost: partition 0, offset 2: should be rejected as malformed-json" in ran.stdout
-    assert "the output is not what it should be" in ran.stdout
-    assert "Traceback" not in ran.stderr
-    figures = json.loads(_call(outputs.stage, "--json", "--examples", "1").stdout)
-    assert (figures["ok"], figures["lost"], len(figures["examples"]["lost"])) == (False, 2, 1)
     within = _call(outputs.stage, "--from", '{"0": 0, "1": 1}', "--to", '{"0": 2}')
     assert within.returncode == 0, within.stdout
+    outputs.flag([scene.other], partition=1)
+    outputs.reject([scene.bad])
+    told = _call(outputs.stage, "--json")
+    figures = json.loads(told.stdout)
+    shown = {name: figures[name] for name in ("ok", "payments", "expected", "written", "rejected", "lost", "end")}
+    assert shown == {
+        "ok": True, "payments": 4, "expected": 2, "written": 2, "rejected": 1, "lost": 0, "end": {"0": 3, "1": 1},
+    }  # fmt: skip
+    assert told.returncode == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -103,36 +102,20 @@ def _by_own_time(kind: str, field: str | None, over_ms: int, total: str = "") ->
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("feature", [_feature, _by_own_time])
-def test_features_are_what_duckdb_finds_among_the_payments_before(feature: Callable[..., Feature], seed: int) -> None:
-    """Late by up to half a minute, of which 20 seconds are believed; some are from the future, some have no time."""
-    draw = random.Random(seed)
-    payments = [
-        (n, now, (*fields, draw.choice([None, (now + 500) * 1000, *[(now - draw.randrange(30_000)) * 1000 + 7] * 4])))
-        for n, now, fields in ((n, 60_000 + now, fields) for n, now, fields in _drawn(draw, 400))
-    ]
-    features = [feature(*value, length, TOTALS.get(value[1] or "", "")) for value in SQL for length in LENGTHS_MS]
-    schema = PaymentSchema((*SCHEMA.fields, Field("at", "TIMESTAMP", False)))
-    velocity = Velocity(features, schema, 1000)
+def test_features_are_what_duckdb_finds_among_the_payments_before(seed: int) -> None:
+    """Of windows by a payment's own time `tests/embedded/test_velocity_batch.py` tells the same."""
+    payments = _drawn(random.Random(seed), 400)
+    features = [_feature(*value, length, TOTALS.get(value[1] or "", "")) for value in SQL for length in LENGTHS_MS]
+    velocity = Velocity(features, SCHEMA, 1000)
     own = [velocity.see(*payment)[0] for payment in payments]
     database = duckdb.connect()
-    moment = "if(own // 1000 BETWEEN t - 20000 AND t, own // 1000, t)" if features[0].by else "t"
     database.execute(
-        "CREATE TABLE p(n INT, t BIGINT, card TEXT, amount BIGINT, country TEXT, price DECIMAL(10, 2), ratio DOUBLE, "
-        f"own BIGINT, moment BIGINT AS ({moment}))"
+        "CREATE TABLE p(t BIGINT, card TEXT, amount BIGINT, country TEXT, price DECIMAL(10, 2), ratio DOUBLE)"
     )
-    rows = [(n, now, *fields) for n, now, fields in payments]
-    database.executemany("INSERT INTO p VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-    columns = ", ".join(
-        f"{sql.replace('(', '(q.').replace('q.*', '*').replace('q.DISTINCT ', 'DISTINCT q.')} "
-        f"FILTER (q.moment > p.moment - {length})"
-        for sql in SQL.values()
-        for length in LENGTHS_MS
-    )
-    known = database.execute(
-        f"SELECT p.card, {columns} FROM p LEFT JOIN p q ON q.card = p.card AND q.n <= p.n AND q.moment <= p.moment "  # noqa: S608
-        "GROUP BY p.n, p.card ORDER BY p.n"
-    ).fetchall()
+    database.executemany("INSERT INTO p VALUES (?, ?, ?, ?, ?, ?)", [(now, *fields) for _, now, fields in payments])
+    window = "OVER (PARTITION BY card ORDER BY t RANGE {} PRECEDING)"
+    columns = (f"{sql} {window.format(length - 1)}" for sql in SQL.values() for length in LENGTHS_MS)
+    known = database.execute(f"SELECT card, {', '.join(columns)} FROM p ORDER BY t").fetchall()  # noqa: S608
     for mine, (card, *theirs) in zip(own, known, strict=True):
         expected = theirs if card is not None else [None] * len(theirs)
         assert [pytest.approx(each) if isinstance(each, float) else each for each in mine] == expected

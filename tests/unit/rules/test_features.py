@@ -25,20 +25,21 @@ def _load(tmp_path: Path, feature: str, when: str = "amount > 1", schema: Paymen
 @pytest.mark.parametrize(
     ("value", "kind", "field", "type_", "total"),
     [
-        ("count", "count", None, "INT", ""),
-        ("seconds_since_last", "seconds_since_last", None, "DOUBLE", ""),
-        ("first_seen", "first_seen", None, "DOUBLE", ""),
-        ("sum(amount)", "sum", "amount", "DOUBLE", "DOUBLE"),
-        ("avg( amount )", "avg", "amount", "DOUBLE", "DOUBLE"),
-        ("max(amount)", "max", "amount", "DOUBLE", ""),
-        ("count_distinct(country)", "count_distinct", "country", "INT", ""),
+        ("count", "count", None, "INT", ""), ("first_seen", "first_seen", None, "DOUBLE", ""),
+        ("sum(amount)", "sum", "amount", "DOUBLE", "DOUBLE"), ("max( amount )", "max", "amount", "DOUBLE", ""),
+        ("count_distinct(card)", "count_distinct", "card", "INT", ""), ("sum(n)", "sum", "n", "BIGINT", "BIGINT"),
+        ("sum(x)", "sum", "x", "DECIMAL(16, 2)", "DECIMAL(16, 2)"), ("max(n)", "max", "n", "INT", ""),
+        ("avg(x)", "avg", "x", "DOUBLE", "DECIMAL(16, 2)"), ("min(x)", "min", "x", "DECIMAL(12, 2)", ""),
+        ("sum(f)", "sum", "f", "DOUBLE", "DOUBLE"),
     ],
-)
+)  # fmt: skip
 def test_a_feature(tmp_path: Path, value: str, kind: str, field: str | None, type_: str, total: str) -> None:
-    rules = _load(tmp_path, f"{{name: f, per: card_id, over: 2 minutes, value: {value}}}")
+    (tmp_path / "payment.ddl").write_text("card STRING NOT NULL, amount DOUBLE, x DECIMAL(12, 2), n INT, f FLOAT")
+    schema = load_schema(tmp_path / "payment.ddl")
+    rules = _load(tmp_path, f"{{name: f_, per: card, over: 2 minutes, value: {value}}}", schema=schema)
     (feature,) = rules.features
-    assert feature.described == ("f", "card_id", 120_000, kind, field, type_, total, 0, "", 0)
-    assert rules.columns(SCHEMA).fields[-1].type == type_
+    assert feature.described == ("f_", "card", 120_000, kind, field, type_, total, 0, "", 0)
+    assert rules.columns(schema).fields[-1].type == type_
 
 
 def test_a_feature_that_decays(tmp_path: Path) -> None:
@@ -54,29 +55,10 @@ def test_a_window_that_is_too_long_for_a_half_life_is_refused(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("given", "value", "type_", "total"),
-    [
-        ("DECIMAL(12, 2)", "sum(x)", "DECIMAL(16, 2)", "DECIMAL(16, 2)"),
-        ("DECIMAL(12, 2)", "avg(x)", "DOUBLE", "DECIMAL(16, 2)"),
-        ("DECIMAL(12, 2)", "min(x)", "DECIMAL(12, 2)", ""),
-        ("INT", "sum(x)", "BIGINT", "BIGINT"),
-        ("INT", "max(x)", "INT", ""),
-        ("FLOAT", "sum(x)", "DOUBLE", "DOUBLE"),
-    ],
-)
-def test_the_type_of_a_value_follows_the_field(tmp_path: Path, given: str, value: str, type_: str, total: str) -> None:
-    (tmp_path / "payment.ddl").write_text(f"card STRING NOT NULL, amount DOUBLE, x {given}")
-    schema = load_schema(tmp_path / "payment.ddl")
-    rules = _load(tmp_path, f"{{name: f, per: card, over: 1 hour, value: {value}}}", schema=schema)
-    assert (rules.features[0].type, rules.features[0].total) == (type_, total)
-
-
-@pytest.mark.parametrize(
     ("feature", "said"),
     [
         ("{name: f, per: card_id, over: 10 minuts, value: count}", "over: expected a Spark interval"),
         ("{name: f, per: card_id, over: 10 milliseconds, value: count}", "over: it is between a second and"),
-        ("{name: f, per: card_id, over: 9000 hours, value: count}", "over: it is between a second and"),
         ("{name: f, per: card, over: 1 hour, value: count}", r"per: unknown field 'card' \(did you mean 'card_id'"),
         (
             "{name: f, per: amount, over: 1 hour, value: count}",
@@ -84,15 +66,11 @@ def test_the_type_of_a_value_follows_the_field(tmp_path: Path, given: str, value
         ),
         ("{name: f, per: card_id, over: 1 hour, value: cont}", r"value: unknown value \(did you mean 'count'"),
         ("{name: f, per: card_id, over: 1 hour, value: sum}", "value: unknown value"),
-        ("{name: f, per: card_id, over: 1 hour, value: count(amount)}", "value: unknown value"),
-        ("{name: f, per: card_id, over: 1 hour, value: sum(amnt)}", "unknown field 'amnt' .did you mean 'amount'"),
         ("{name: f, per: card_id, over: 1 hour, value: sum(country)}", "value: sum takes a field of type .*STRING"),
         ("{name: f, per: card_id, over: 1 hour, value: count_distinct(amount)}", "count_distinct takes a field of"),
         ("{name: f, per: card_id, over: 1 hour}", "value: is missing"),
         ("{name: f, per: card_id, value: count}", "give either `over:` .* or `decay:`"),
-        ("{name: f, per: card_id, over: 1 hour, decay: 1 hour, value: count}", "give either `over:` .* or `decay:`"),
         ("{name: f, per: card_id, decay: 1 hour, value: max(amount)}", "decay: max does not decay; count and sum do"),
-        ("{name: f, per: card_id, decay: 10 milliseconds, value: count}", "decay: it is between a second and"),
         ("{name: f, per: card_id, decay: 900 hours, value: count}", "decay: a half-life is at most a month long"),
         ("{name: f, pr: card_id, over: 1 hour, value: count}", r"pr: unknown key \(did you mean 'per'"),
         ("{name: Amount, per: card_id, over: 1 hour, value: count}", "a record has a field 'amount'"),
@@ -100,11 +78,6 @@ def test_the_type_of_a_value_follows_the_field(tmp_path: Path, given: str, value
         ("{name: a-b, per: card_id, over: 1 hour, value: count}", "name: must begin with a letter"),
         ("{name: f, per: card_id, over: 1 hour, value: count, by: amount, late: 1 hour}", "by: it takes .* TIMESTAMP"),
         ("{name: f, per: card_id, over: 1 hour, value: count, by: created_at}", "`by:` .* and `late:` .* go together"),
-        ("{name: f, per: card_id, over: 1 hour, value: count, late: 1 hour}", "`by:` .* and `late:` .* go together"),
-        (
-            "{name: f, per: card_id, over: 1 hour, value: count, by: created, late: 1 hour}",
-            r"by: unknown field 'created' .did you mean 'created_at'",
-        ),
         (
             "{name: f, per: card_id, over: 1 hour, value: count, by: created_at, late: 400 days}",
             "late: it is between a second and a year long",

@@ -44,12 +44,9 @@ REFUSALS = (
     ("(amount > 1", "something is missing at the end"),
     ("amount > 1)", "line 1, column 11 of 'amount > 1)': ')' may not stand here"),
     ("amount >", "line 1, column 9 of 'amount >': something is missing"),
-    ("amount > 1; DROP TABLE x", "line 1, column 11 of"),
     ("amnt > 1",
     "line 1, column 1 of 'amnt > 1': unknown column 'amnt' (did you mean 'amount'?); there are payment_id"),
-    ("amount > 1 AND\n  lower(merchnt) = 'x'", "line 2, column 9 of"),
     ("amount", "'amount' is of type double; a predicate is true or false"),
-    ("'true'", "is of type string"),
     ("amount > 1 OR amount", "'OR' takes a condition, and this is a number"),
     ("amount > 1" + " OR amount > 1" * 1000, "more than 10,000 characters"),
     ("amount > " + "1 + " * 200 + "1", "more than 100 levels"),
@@ -65,7 +62,6 @@ REFUSALS = (
     # types
     ("merchant = 12", "this mixes a number and a text; write a CAST, so that all are of one kind"),
     ("created_at IN ('2024-01-01')", "this mixes a text and a time"),
-    ("tags[2147483648] = 'a'", "'[' takes a whole number that stands in the rule"),
     ("left(merchant, 2147483648) = 'a'", "'left' takes a whole number that stands in the rule"),
     ("length(amount) = 2", "'length' takes a text, and this is a number"),
     ("CAST(merchant AS BIGINT) = 1",
@@ -75,7 +71,6 @@ REFUSALS = (
     ("fee + fee > 1", "this needs a DECIMAL(39, 2), and a DECIMAL has at most 38 digits; CAST an operand"),
     ("floor(amount, 2) = 1", "'floor' takes fraction, and here are 2 operands"),
     ("is_bad IS TRUE", "'TRUE' may not stand here"),
-    ("left(merchant, length(merchant)) = ''", "'left' takes a whole number that stands in the rule"),
     ("contains(merchant, country)", "'contains' takes a text that stands in the rule"),
     ("replace(merchant, 'a', 'aa') = ''", "must not be longer than the one before"),
     ("substring(merchant) = ''", "'substring' takes STRING count count?, and here are 1 operands"),
@@ -91,7 +86,6 @@ REFUSALS = (
     # steps
     ("merchant LIKE '%a%b%'", "has several % before its end; write contains"),
     ("merchant RLIKE '.*a.*b'", "elsewhere than at its end, or once behind ^"),
-    ("merchant RLIKE '(a+)+$'", "has '(a+', which a rule may not hold"),
     ("merchant RLIKE country", "a text that stands in the rule must follow RLIKE"),
     (" OR ".join(["lower(merchant) = 'a'"] * 4), "times at each character of a record; 50 are allowed: take left(…"),
 )  # fmt: skip

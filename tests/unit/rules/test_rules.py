@@ -80,20 +80,15 @@ def test_ids_that_the_field_is_never_equal_to_are_refused(tmp_path: Path, column
     [
         ("rules:\n  - name: a\n    when: [\n", "line 4"),
         ("- name: a", "must be a mapping"),
-        ("rules: []", "rules: must hold at least one"),
         ("features: 5\nrules: [{name: a, when: 'true'}]\n", "features: must be a list"),
-        ("features: []\n", "rules: is missing"),
         ("rule: []\n", r"rule: unknown key \(did you mean 'rules'\?\); there are rules, features, model"),
-        ("rules:\n  - name: a\n", "either `when:`"),
         ("rules:\n  - {when: 'true'}\n", "line 2, rule 'without a name': name: is missing"),
         ("rules:\n  - name: a\n    when: 'true'\n    when: 'false'\n", "line 4, column 5: the key 'when' stands twice"),
-        ("rules: [{name: a, when: 'true'}]\nrules: []\n", "line 2, column 1: the key 'rules' stands twice"),
         ("rules:\n  - {name: a, blocked: {column: card_id, file: empty.txt}}\n", "holds no id"),
         ("rules:\n  - {name: a, blocked: {column: card_id, file: no.txt}}\n", r"no\.txt can't be read"),
         ("rules:\n  - {name: a, blocked: {column: card_id, file: pipe.txt}}\n", "there is no such file"),
         ("rules:\n  - {name: a, blocked: {column: card_id, file: utf16.txt}}\n", "save it as UTF-8"),
         ("rules:\n  - {name: a, blocked: {column: card_id, file: tabs.txt}}\n", "one id a line and no tabs"),
-        ("rules:\n  - {name: a, blocked: {column: card_id}}\n", "either as"),
         ("rules:\n  - {name: a, blocked: {column: card_id, ids: [x], file: y}}\n", "either as"),
         ("rules:\n  - 5\n", r"rules\.0: must be a mapping"),
         (
@@ -112,12 +107,6 @@ def test_what_is_no_rule_is_refused(tmp_path: Path, text: str, said: str) -> Non
     assert "rules" in str(refused.value)
 
 
-def test_a_binary_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "rules.yml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UsageError, match="can't be read"):
-        load_rules(tmp_path / "rules.yml", SCHEMA)
-
-
 def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     (tmp_path / "rules.yml").write_text("""\
 rules:
@@ -134,9 +123,8 @@ rules:
   - {name: name, when: amnt > 100}
   - {name: type, when: amount + 1}
 """)
-    with pytest.raises(UsageError) as refused:
-        load_rules(tmp_path / "rules.yml", SCHEMA)
-    lines = str(refused.value).splitlines()
+    rules, lines = read_rules(tmp_path / "rules.yml", SCHEMA)
+    assert [rule.name for rule in rules.rules] == ["right"]
     expected = [
         ("line 2, rule 'a'", "wen: unknown key (did you mean 'when'?); there are name, description, when, blocked"),
         ("line 3, rule '7'", "name: must begin with a letter"),
@@ -157,13 +145,6 @@ rules:
     for line, (where, what) in zip(lines, expected, strict=True):
         assert line.startswith(f"rules.yml, {where}: "), line
         assert what in line
-
-
-def test_the_right_rules_of_a_file_with_wrong_ones(tmp_path: Path) -> None:
-    (tmp_path / "rules.yml").write_text("rules:\n  - {name: a, when: amount > 1}\n  - {name: b, when: ''}\n")
-    rules, refused = read_rules(tmp_path / "rules.yml", SCHEMA)
-    assert [rule.name for rule in rules.rules] == ["a"]
-    assert len(refused) == 1
 
 
 def _call_check(tmp_path: Path, text: str, **env: str) -> subprocess.CompletedProcess[str]:
