@@ -18,11 +18,13 @@ from fraud_filter.errors import UsageError
 from fraud_filter.generator.payments import MadePayments, Shares
 from fraud_filter.generator.source import Steady
 from fraud_filter.kafka.client import spark_kafka_options
+from fraud_filter.model.saved import NUMBERS
 from fraud_filter.model.scoring import register_functions
 from fraud_filter.query.decide import read_payments
 from fraud_filter.query.velocity import add_features_in_batch
 from fraud_filter.rules.ruleset import RuleSet
 from fraud_filter.schema import HEADER_LABEL, LEGITIMATE, PaymentSchema, input_schema
+from fraud_filter.spark.session import first_line
 from fraud_filter.text.nearest import did_you_mean
 
 if TYPE_CHECKING:
@@ -90,8 +92,7 @@ def from_file(spark: SparkSession, file: str, schema: PaymentSchema, *, label: s
     try:
         read = spark.read.format(kind).options(header="true").load(file)
     except PySparkException as error:
-        reason = next((line for line in str(error).splitlines() if line.strip()), "")
-        raise UsageError(f"argument HISTORY: {file!r} can't be read as {kind}: {reason.strip()}") from None
+        raise UsageError(f"argument HISTORY: {file!r} can't be read as {kind}: {first_line(error)}") from None
     times = (field.name for field in schema.fields if field.type.startswith("TIMESTAMP"))
     time = time or next(times, None)
     if time is None:
@@ -143,8 +144,6 @@ _DEPTH = 4
 
 #: So few partitions: each tree takes some jobs, and few rows are done sooner than tasks are started.
 _ROWS_A_PARTITION = 200_000
-
-_NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "BOOLEAN", "DECIMAL")
 
 #: More than any number of a payment.
 _HUGE = 1e300
@@ -217,7 +216,7 @@ def _inputs(rows: DataFrame, columns: PaymentSchema, rules: RuleSet) -> tuple[li
     texts = [field.name for field in free if field.type == "STRING"]
     counts = rows.agg(*(F.count_distinct(F.col(f"`{name}`")) for name in texts)).first() if texts else ()
     few = [name for name, count in zip(texts, counts or (), strict=True) if 1 < count <= _MOST_CATEGORIES]
-    numbers = [field.name for field in free if field.type.startswith(_NUMBERS)]
+    numbers = [field.name for field in free if field.type.startswith(NUMBERS)]
     if not few + numbers:
         raise UsageError("argument HISTORY: there is neither a number nor a text of few values to learn from")
     return few, numbers

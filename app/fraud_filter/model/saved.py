@@ -127,7 +127,8 @@ CLASSIFIERS = (BOOSTED, FOREST, TREE, LOGISTIC)
 
 PREPARING = (INDEXER, ENCODER, ASSEMBLER)
 
-_NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "BOOLEAN", "DECIMAL")
+#: Types that a model takes for a number.
+NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "BOOLEAN", "DECIMAL")
 
 
 def check_model(saved: SavedModel, columns: PaymentSchema) -> None:
@@ -181,7 +182,7 @@ def _of_types(saved: SavedModel, columns: PaymentSchema) -> Iterator[str]:
             given = types.get(name)
             if given is None or stage.kind not in (INDEXER, ASSEMBLER):
                 continue
-            is_right = given == "STRING" if stage.kind == INDEXER else given.startswith(_NUMBERS)
+            is_right = given == "STRING" if stage.kind == INDEXER else given.startswith(NUMBERS)
             if not is_right:
                 wanted = "a STRING" if stage.kind == INDEXER else "a number or a BOOLEAN"
                 yield f"its stage {stage.uid} ({stage.kind}) takes {wanted}; {name!r} is of type {given}"

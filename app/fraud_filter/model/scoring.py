@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from fraud_filter.model.saved import SavedModel, require_unchanged
 from fraud_filter.schema import SCORE, SCORE_DIGITS
+from fraud_filter.spark.session import first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -36,7 +37,7 @@ def add_score(payments: DataFrame, saved: SavedModel) -> DataFrame:
         scored = Frame(pipeline.transform(payments._jdf), spark)
     except (Py4JJavaError, PySparkException) as error:
         require_unchanged(saved, spark)  # half of another model is none
-        raise saved.refused(f"Spark can't run it: {_first_line(error)}") from None
+        raise saved.refused(f"Spark can't run it: {first_line(error)}") from None
     require_unchanged(saved, spark)  # what Spark has loaded is what decides, under the version of what was read before
     probability = _second(spark._jvm, scored, saved.stages[-1].params["probabilityCol"])
     score = F.when(~F.isnan(probability), F.round(probability, SCORE_DIGITS))
@@ -58,9 +59,3 @@ def _second(jvm: Any, scored: DataFrame, vector: str) -> Column:
     register_functions(jvm)
     array = jvm.org.apache.spark.ml.functions.vector_to_array(scored[vector]._jc, "float64")
     return F.get(Classic(array), F.lit(1))
-
-
-def _first_line(error: Exception) -> str:
-    cause = getattr(error, "java_exception", None)
-    text = str(cause.getMessage() if cause is not None else error)
-    return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)

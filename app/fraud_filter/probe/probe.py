@@ -40,6 +40,7 @@ from fraud_filter.schema import SCORE as SCORE_FIELD
 from fraud_filter.stop_signals import stop_event
 from fraud_filter.text.logs import get_logger
 
+_COUNTED_AS = {FLAG: "flagged", APPROVE: "approved", REJECT: "rejected"}
 #: How soon the end of the reading thread is noticed, in seconds.
 _LOOK_S = 1.0
 
@@ -265,7 +266,7 @@ class Probe:
         if source is None:
             self._metrics.of(UNREADABLE).inc()
             for tally in (self._window, self._lap):
-                tally.unreadable += 1
+                tally.counts["unreadable"] += 1
             return
         if source.decision == FLAG:
             self._metrics.of(FLAGGED).inc()
@@ -302,13 +303,10 @@ class Probe:
         else:
             self._metrics.observe_latency(latency_ms)
         for tally in (self._window, self._lap):
-            tally.flagged += decision == FLAG
-            tally.approved += decision == APPROVE
-            tally.rejected += decision == REJECT
-            tally.duplicates += is_repeated
-            if not is_repeated and latency_ms < 0:
-                tally.negative += 1
-            elif not is_repeated:
+            tally.counts[_COUNTED_AS[decision]] += 1
+            if is_repeated or latency_ms < 0:
+                tally.counts["duplicates" if is_repeated else "negative"] += 1
+            else:
                 tally.record(latency_ms)
 
 

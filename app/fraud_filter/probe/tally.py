@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -13,6 +14,7 @@ from pyroaring import BitMap64
 LIMIT_MS = 3_600_000
 #: Significant digits: exact to 1 ms up to 262 s, to 16 ms at one hour. The histogram takes 6 MB.
 _DIGITS = 5
+_COUNTED = ("flagged", "approved", "rejected", "duplicates", "unreadable", "negative")
 
 
 class LatencyHistogram:
@@ -94,21 +96,17 @@ class ProbeSnapshot:
 
 @dataclass
 class Tally:
-    """Counts and latencies of one window of time; `slow` ones are longer than the objective."""
+    """Counts, by their names in the snapshot, and latencies of a window of time; `slow` ones exceed the objective."""
 
     objective_ms: int
-    flagged: int = 0
-    approved: int = 0
-    rejected: int = 0
-    duplicates: int = 0
-    unreadable: int = 0
-    negative: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
     slow: int = 0
     latencies: LatencyHistogram = field(default_factory=LatencyHistogram)
 
     def reset(self) -> None:
         """Begins a new window."""
-        self.flagged = self.approved = self.rejected = self.duplicates = self.unreadable = self.negative = self.slow = 0
+        self.counts.clear()
+        self.slow = 0
         self.latencies.reset()
 
     def record(self, latency_ms: int) -> None:
@@ -119,12 +117,7 @@ class Tally:
     def snapshot(self, last_seen_age_s: float | None, source_offsets: dict[int, int]) -> ProbeSnapshot:
         """The window so far."""
         return ProbeSnapshot(
-            flagged=self.flagged,
-            approved=self.approved,
-            rejected=self.rejected,
-            duplicates=self.duplicates,
-            unreadable=self.unreadable,
-            negative=self.negative,
+            **{name: self.counts[name] for name in _COUNTED},
             count=self.latencies.count,
             p50_ms=self.latencies.percentile_ms(50),
             p90_ms=self.latencies.percentile_ms(90),

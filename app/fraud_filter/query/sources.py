@@ -13,6 +13,7 @@ from fraud_filter.kafka.client import spark_kafka_options
 from fraud_filter.modes import Mode
 from fraud_filter.query.preflight import rate_partitions
 from fraud_filter.schema import PaymentSchema
+from fraud_filter.spark.session import first_line
 from fraud_filter.text.ddl import Kind
 
 if TYPE_CHECKING:
@@ -130,11 +131,8 @@ def _format(spark: SparkSession, schema: PaymentSchema, settings: Settings) -> D
     try:
         rows = (reader.schema(schema.ddl) if name in _FILES else reader).load()
     except (PySparkException, Py4JJavaError) as error:  # of a missing class Spark tells without a class of PySpark's
-        java = getattr(error, "java_exception", None)
-        said = str(error if java is None else java.getMessage())
-        reason = next((line for line in said.splitlines() if line.strip()), type(error).__name__)
         advice = "check its name and source_options; spark.jars.packages in spark_conf brings its jars"
-        raise refused("source", name, f"can't be read: {reason.strip()}", advice) from None
+        raise refused("source", name, f"can't be read: {first_line(error)}", advice) from None
     types = {} if name in _FILES else dict(rows.dtypes)
     value = F.col("value") if types.get("value") in ("string", "binary") else F.to_json(F.struct("*"))
     there = {column: F.lit(other).cast(kind) for column, (kind, other) in _PLACE.items()}

@@ -177,9 +177,9 @@ def connect(java: Any, settings: Settings, cores: int = 0) -> SparkSession:
         try:
             spark = starting.result()
         except Exception as error:
-            reason = _java_reason(error)
+            reason = first_line(error)
             java.shutdown()
-            if reason is None:
+            if not hasattr(error, "java_exception"):
                 raise
             # What a session of an application that no master took then says of itself.
             reason = _NOT_TAKEN if "stopped SparkContext" in reason else f"gives no session: {reason}"
@@ -246,12 +246,11 @@ def forget() -> None:
     SparkSession._activeSession = None
 
 
-def _java_reason(error: Exception) -> str | None:
-    from py4j.protocol import Py4JJavaError
-
-    if isinstance(error, Py4JJavaError):
-        return str(error.java_exception.getMessage()).splitlines()[0]
-    return None
+def first_line(error: Exception) -> str:
+    """What Spark, or the Java below it, says first; the class of the error where it says nothing."""
+    java = getattr(error, "java_exception", None)
+    said = str(error if java is None else java.getMessage())
+    return next((line.strip() for line in said.splitlines() if line.strip()), type(error).__name__)
 
 
 def _conf(settings: Settings, mode: Mode | None) -> dict[str, str]:
