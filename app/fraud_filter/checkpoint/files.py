@@ -221,8 +221,8 @@ def _failure(error: Any, where: str) -> CheckpointError:
 _STOP_S = 10
 
 
-def open_files(spark: SparkSession, settings: Settings) -> CheckpointFiles:
-    """The files of the checkpoint, by the session's own Java.
+def open_files(spark: SparkSession, location: str) -> CheckpointFiles:
+    """The files of a checkpoint, or of a model, by the session's own Java.
 
     Raises:
         UsageError: its location is no path.
@@ -230,7 +230,7 @@ def open_files(spark: SparkSession, settings: Settings) -> CheckpointFiles:
     """
     session: Any = spark._jsparkSession
     conf = session.sessionState().newHadoopConf()
-    return CheckpointFiles(spark._jvm, spark.sparkContext._gateway, conf, settings.checkpoint)
+    return CheckpointFiles(spark._jvm, spark.sparkContext._gateway, conf, location)
 
 
 @contextmanager

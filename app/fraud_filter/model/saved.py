@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
+from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles, open_checkpoint, open_files
 from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
 from fraud_filter.rules.ruleset import RuleSet
@@ -238,21 +238,9 @@ def require_unchanged(saved: SavedModel, spark: SparkSession) -> None:
     Raises:
         UsageError: another model lies there now, or none.
     """
-    session: Any = spark._jsparkSession
     folder = local_folder(saved.location)
     try:
-        files = (
-            _local(folder)
-            if folder
-            else dict(
-                _walk(
-                    CheckpointFiles(
-                        spark._jvm, spark.sparkContext._gateway, session.sessionState().newHadoopConf(), saved.location
-                    ),
-                    "",
-                )
-            )
-        )
+        files = _local(folder) if folder else dict(_walk(open_files(spark, saved.location), ""))
     except CheckpointError as error:
         raise saved.refused(f"can't be read: {error}") from None
     now = SavedModel(saved.location, files)
@@ -292,8 +280,6 @@ def _local(folder: Path) -> dict[str, bytes]:
 
 
 def _remote(location: str, settings: Settings) -> dict[str, bytes]:
-    from fraud_filter.checkpoint.files import open_checkpoint
-
     try:
         with open_checkpoint(location, settings) as files:
             return dict(_walk(files, ""))

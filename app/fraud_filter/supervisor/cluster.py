@@ -87,7 +87,7 @@ def check_shared(spark: SparkSession, inputs: Inputs, settings: Settings) -> Non
     """
     if not inputs.state_partitions or settings.spark_master.startswith("local"):
         return
-    files = open_files(spark, settings)
+    files = open_files(spark, settings.checkpoint)
     trial = f".executors-write-{uuid.uuid4().hex}"
     slots = count_slots(spark)  # as many tasks start at the same time, so that every executor gets some
     try:

@@ -212,4 +212,4 @@ def explain_end(error: Exception, java: Java, spark: SparkSession | None, settin
 
 def _require_all(spark: SparkSession, settings: Settings) -> None:
     if settings.source == "kafka" and settings.fail_on_data_loss:
-        require_all(compare(open_files(spark, settings), settings), settings)
+        require_all(compare(open_files(spark, settings.checkpoint), settings), settings)

@@ -75,7 +75,7 @@ class Standby:
             FraudFilterError: the warm-up shows that the query can't run here, or not on this checkpoint.
         """
         settings, began = self.settings, time.monotonic()
-        files = open_files(spark, settings)
+        files = open_files(spark, settings.checkpoint)
         if self._take(files):
             return True
         self.monitor.stand_by()

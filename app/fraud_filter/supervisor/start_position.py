@@ -62,7 +62,7 @@ def find_start_position(
         CheckpointError: the checkpoint's file system refuses, or the checkpoint is gone.
         RestartableError: the brokers don't answer, or a transaction has to end first.
     """
-    files = open_files(spark, settings)
+    files = open_files(spark, settings.checkpoint)
     lock.hold(files, lambda: stop.requested)
     finish(files)
     if settings.source != "kafka":
