@@ -60,17 +60,13 @@ def _drawn(draw: random.Random, count: int) -> list[tuple[int, int, tuple[Any, .
 
 
 def test_a_window_holds_what_came_before_a_payment_and_the_payment() -> None:
-    velocity = Velocity([_feature("count", None, 1000), _feature("seconds_since_last", None, 1000)], SCHEMA, 10)
+    kinds = ("count", "seconds_since_last", "first_seen")
+    velocity = Velocity([_feature(kind, None, 1000) for kind in kinds], SCHEMA, 10)
     fields = ("a", 1, "DE", None, 0.5)
-    seen = [velocity.see(offset, time_ms, fields)[0] for offset, time_ms in enumerate((0, 0, 999, 1000, 5000))]
-    assert seen == [(1, None), (2, 0.0), (3, 0.999), (2, 0.001), (1, None)]
-
-
-def test_the_first_payment_of_a_window_is_known() -> None:
-    velocity = Velocity([_feature("first_seen", None, 1000)], SCHEMA, 10)
-    fields = ("a", 1, "DE", None, 0.5)
-    seen = [velocity.see(n, time_ms, fields)[0][0] for n, time_ms in enumerate((0, 400, 999, 1000, 5000))]
-    assert seen == [0.0, 0.4, 0.999, 0.6, 0.0]
+    seen = [velocity.see(n, time_ms, fields)[0] for n, time_ms in enumerate((0, 0, 400, 999, 1000, 5000))]
+    assert seen == [
+        (1, None, 0.0), (2, 0.0, 0.0), (3, 0.4, 0.4), (4, 0.599, 0.999), (3, 0.001, 0.6), (1, None, 0.0),
+    ]  # fmt: skip
 
 
 def _decaying(kind: str, field: str | None, half_ms: int) -> Feature:
