@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import requests
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 #: Type and label names of each series.
 Shape = dict[str, tuple[str, tuple[str, ...]]]
@@ -26,10 +27,13 @@ class Page:
             return []
         return list(text_string_to_metric_families(page.text))
 
-    def values(self, name: str) -> dict[str, float]:
-        """Values by partition, or by "" where there is none."""
-        samples = [sample for family in self.families() for sample in family.samples if sample.name == name]
-        return {sample.labels.get("partition", ""): sample.value for sample in samples}
+    def samples(self, name: str) -> list[Sample]:
+        """All of this name."""
+        return [sample for family in self.families() for sample in family.samples if sample.name == name]
+
+    def values(self, name: str, label: str = "partition") -> dict[str, float]:
+        """Values by partition or another label, or by "" where there is none."""
+        return {sample.labels.get(label, ""): sample.value for sample in self.samples(name)}
 
     def shape(self) -> Shape:
         """Type and label names of every series."""

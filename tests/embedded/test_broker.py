@@ -11,14 +11,13 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from confluent_kafka import Consumer, Producer
-from kafka.admin import KafkaAdminClient
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from fraud_filter.errors import FraudFilterError
@@ -73,29 +72,6 @@ def test_broker_packs_and_unpacks_lz4(broker: Broker, topics: Any, sent: str, st
     value = b"the same again, " * 4096
     write(broker.address, topic, value, sent)
     assert read(broker.address, topic).value() == value
-
-
-def test_stopped_broker_is_gone_and_comes_back_with_its_data(java_home: Path, kafka_jars: list[Path]) -> None:
-    with Workspace() as workspace:
-        broker = Broker(workspace, java_home=java_home, jars=kafka_jars)
-        with broker:
-            address, pid = broker.address, broker.child.pid
-            assert pid is not None
-            assert broker.start() is broker, "a running one is left alone"
-            assert broker.child.pid == pid
-            with closing(KafkaAdminClient(bootstrap_servers=address)) as admin:
-                admin.create_topics(["kept"])
-                admin.wait_for_topics(["kept"])
-            write(address, "kept", b"before")
-            broker.stop()
-            assert_gone([pid], address)
-            broker.start()
-            assert broker.address == address
-            assert read(address, "kept").value() == b"before"
-            pid = broker.child.pid
-            assert pid is not None
-        assert_gone([pid], address)
-    assert not workspace.path.exists()
 
 
 def test_broker_that_can_not_start_says_why_and_keeps_its_log(

@@ -34,8 +34,7 @@ def _decided(stage: Stage, settings: Settings) -> list[str]:
         wait_until(lambda: page.values("fraud_filter_up").get("", 0) == 1, "the query runs", program, 180)
         Sender(settings, source, count=4000).run()
         wait_until(lambda: audit(settings).lost == 0, "all payments are decided", program, 120)
-        samples = [sample for family in page.families() for sample in family.samples]
-    return [sample.labels["version"] for sample in samples if sample.name == "fraud_filter_model_info"]
+        return [sample.labels["version"] for sample in page.samples("fraud_filter_model_info")]
 
 
 def _check_training_features(spark: Any, stage: Stage, settings: Settings) -> None:

@@ -9,14 +9,13 @@ import select
 import signal
 import subprocess
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
+from metrics_page import Page
 from outputs import Outputs, large, latencies
 from running import PROGRAM, Stage, until
 
@@ -42,28 +41,10 @@ class Program:
         assert readable, f"no line within {timeout_s} s"
         return self.process.stdout.readline()
 
-    def page(self) -> str:
-        """What its endpoint serves."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
-            return str(answer.read().decode())
-
     def interval_ms(self) -> dict[str, float]:
         """The latencies of the last interval that its endpoint tells, by quantile."""
-        return {
-            sample.labels["quantile"]: sample.value * 1000
-            for family in text_string_to_metric_families(self.page())
-            for sample in family.samples
-            if sample.name == "fraud_filter_interval_latency_seconds"
-        }
-
-    def scrape(self) -> dict[tuple[str, str], float]:
-        """The samples of its own metrics, by name and reason (or "")."""
-        samples = [sample for family in text_string_to_metric_families(self.page()) for sample in family.samples]
-        return {
-            (sample.name, sample.labels.get("reason", "")): sample.value
-            for sample in samples
-            if sample.name.startswith("fraud_filter_") and not sample.labels.keys() & {"le", "quantile"}
-        }
+        told = Page(self.port).values("fraud_filter_interval_latency_seconds", "quantile")
+        return {quantile: seconds * 1000 for quantile, seconds in told.items()}
 
 
 @contextmanager
@@ -108,7 +89,8 @@ def test_the_program_ends_after_its_seconds_with_figures_as_json(outputs: Output
 def test_a_signal_ends_the_program_with_a_summary(outputs: Outputs, number: signal.Signals) -> None:
     with _running(outputs.stage, "--interval", "60") as program:
         outputs.flag(outputs.pay(*large(2)))
-        until(lambda: program.scrape()["fraud_filter_flagged_records_total", ""] == 2, "two flagged records")
+        flagged = Page(program.port)
+        until(lambda: flagged.values("fraud_filter_flagged_records_total") == {"": 2}, "two flagged records")
         program.process.send_signal(number)
         out, error = program.process.communicate(timeout=30)
     assert program.process.returncode == 0, error
