@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
+import fraud_filter
 from fraud_filter.config import Settings
 from fraud_filter.rules.features import Feature
 from fraud_filter.schema import PaymentSchema
@@ -18,6 +22,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from fraud_filter.query.once import Written
+
+#: Settings of one process, of the first start alone, or parts by their content.
+_OWN = (
+    "metrics_host", "metrics_port", "probe_port", "ui_port", "starting_offsets",
+    "latency_objective_ms", "standby_warm_up_s", "rules", "payment_schema",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -65,3 +75,15 @@ class Query(ABC):
         Raises:
             UsageError: no such rows can be made of them.
         """
+
+
+def fingerprint(query: Query, settings: Settings) -> dict[str, str]:
+    """What two filters share, by name a digest of the value: query, program and settings.
+
+    Secrets are masked before, so that two passwords are alike.
+    """
+    parts: dict[str, Any] = {name: value for name, value in settings.shown().items() if name not in _OWN}
+    parts["query" if settings.query else "rules"] = query.version
+    parts["model"] = query.model_version
+    parts["program"] = [fraud_filter.__version__, metadata.version("pyspark")]
+    return {name: hashlib.sha256(json.dumps(value).encode()).hexdigest()[:12] for name, value in parts.items()}

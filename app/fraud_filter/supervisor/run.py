@@ -18,7 +18,7 @@ from fraud_filter.metrics.catalogue import MODEL, RESTARTS, RULES_INFO
 from fraud_filter.metrics.filter_metrics import State as ReportedState
 from fraud_filter.monitor.monitor import Monitor, StartPosition
 from fraud_filter.query import preflight
-from fraud_filter.query.fingerprint import fingerprint
+from fraud_filter.query.query import fingerprint
 from fraud_filter.spark import session
 from fraud_filter.supervisor.cluster import asked_too_few, await_executors, await_slots, check_shared
 from fraud_filter.supervisor.failures import AWAY, REASONS, Reason, RestartableError
@@ -291,7 +291,7 @@ class FilterRun:
             prepared.written.fill(written)
             query = start(sinks.write(prepared.decisions, inputs.mode, settings, position.writer), settings)
             with suppress(CheckpointError):  # it is for standbys; the query does without
-                ACTIVE.write(position.files, fingerprint(inputs, self.settings))
+                ACTIVE.write(position.files, fingerprint(inputs.query, self.settings))
         self.written.close()
         self.monitor.metrics.set_slots(inputs.slots, slots)
         if inputs.query.model_version:

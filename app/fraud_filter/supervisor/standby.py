@@ -18,8 +18,8 @@ from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.lock.checkpoint_lock import Lock
 from fraud_filter.metrics.catalogue import TAKEOVERS
 from fraud_filter.monitor.monitor import Monitor
-from fraud_filter.query.fingerprint import fingerprint
 from fraud_filter.query.preflight import Inputs
+from fraud_filter.query.query import fingerprint
 from fraud_filter.supervisor.failures import RestartableError
 from fraud_filter.supervisor.handover import ROLLBACK, Inbox, Request, When
 from fraud_filter.supervisor.java import Java, silenced
@@ -81,7 +81,7 @@ class Standby:
         self.monitor.stand_by()
         self._warm_up(java, spark, files, inputs)
         if not self._is_due(files):
-            own = fingerprint(inputs, settings)
+            own = fingerprint(inputs.query, settings)
             self._compare(files, own)  # who looks at a ready standby finds whether it differs
             self._follow_outputs(files)
             self._waits = True

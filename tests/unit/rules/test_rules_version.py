@@ -10,10 +10,8 @@ import pytest
 
 from fraud_filter.config import Settings, load
 from fraud_filter.errors import UsageError
-from fraud_filter.modes import MODES
 from fraud_filter.query.filter_query import filter_query
-from fraud_filter.query.fingerprint import fingerprint
-from fraud_filter.query.preflight import Inputs
+from fraud_filter.query.query import fingerprint
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.rules.version import Ruling, read_ruling, ruling_of
 from fraud_filter.schema import load_schema
@@ -47,7 +45,7 @@ def ruling(
 
 def fingerprint_of(directory: Path, rules: str, settings: Settings) -> dict[str, str]:
     made = ruling(directory, rules)
-    return fingerprint(Inputs(MODES["continuous"], filter_query(made.rules, made.schema, settings, None), 2), settings)
+    return fingerprint(filter_query(made.rules, made.schema, settings, None), settings)
 
 
 def test_what_decides_makes_the_version(tmp_path: Path) -> None:
