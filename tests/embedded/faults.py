@@ -10,12 +10,11 @@ import psutil
 import requests
 from kafka.consumer.group import KafkaConsumer
 from kafka.producer.kafka import KafkaProducer
-from kafka.structs import TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
 from fraud_filter import schema as layout
 from lab.harness.processes import Child, kill_family
-from running import Stage, payment
+from running import Stage, partitions_of, payment
 
 #: A client comes back as soon as the broker does, and not up to half a minute later.
 _PATIENT = {"reconnect_backoff_max_ms": 1000}
@@ -75,9 +74,7 @@ class Decisions:
         self._newest: dict[int, int] = {}
 
     def _assign(self) -> None:
-        topic = self._stage.flagged
-        parts = [TopicPartition(topic, number) for number in self._consumer.partitions_for_topic(topic)]
-        self._consumer.assign(parts)
+        self._consumer.assign(partitions_of(self._consumer, self._stage.flagged))
         self._consumer.seek_to_beginning()
 
     def newest(self) -> dict[int, int]:
@@ -93,8 +90,7 @@ class Decisions:
 
     def ends(self) -> dict[int, int]:
         """The ends of the input's partitions now."""
-        topic = self._stage.input
-        parts = [TopicPartition(topic, number) for number in self._consumer.partitions_for_topic(topic)]
+        parts = partitions_of(self._consumer, self._stage.input)
         return {part.partition: end for part, end in self._consumer.end_offsets(parts).items()}
 
     def fresh(self, ends: dict[int, int]) -> bool:

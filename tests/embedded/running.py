@@ -55,10 +55,16 @@ def create_topic(admin: Any, name: str = "topic", *, partitions: int = 2, **conf
     return topic
 
 
+def partitions_of(consumer: KafkaConsumer, topic: str) -> list[TopicPartition]:
+    """All of the topic; a client that has just come knows of none for a moment."""
+    until(lambda: bool(consumer.partitions_for_topic(topic)), f"a broker tells of {topic}")
+    return [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)]
+
+
 def read_topics(address: str, *topics: str) -> dict[str, list[Any]]:
     """All records of the topics, by topic, those of a partition in their order."""
     consumer = KafkaConsumer(bootstrap_servers=address, enable_auto_commit=False)
-    partitions = [TopicPartition(topic, number) for topic in topics for number in consumer.partitions_for_topic(topic)]
+    partitions = [part for topic in topics for part in partitions_of(consumer, topic)]
     consumer.assign(partitions)
     consumer.seek_to_beginning()
     ends = consumer.end_offsets(partitions)

@@ -18,7 +18,7 @@ from filter_under_load import Run
 from fraud_filter.metrics.server import get_page
 from lab.harness.broker import Broker
 from lab.harness.processes import Child, free_ports
-from running import Stage, payment, refusal, wait_until
+from running import Stage, payment, refusal, until, wait_until
 
 TopicMaker = Callable[..., str]
 pytestmark = pytest.mark.timed
@@ -58,7 +58,7 @@ def add_partitions(run: Run, admin: Any) -> None:
     stalled = run.restarts("stalled")
     admin.create_partitions({run.stage.input: NewPartitions(total_count=4)})
     run.feed.partitions = 4
-    time.sleep(1)
+    until(lambda: len(admin.describe_topics([run.stage.input])[0]["partitions"]) == 4, "the broker tells of them")
     run.decisions.close()
     run.decisions = Decisions(run.stage)  # the former one has the topic's partitions in its memory
     run.await_fresh("partitions were added")

@@ -34,6 +34,7 @@ def _names(settings: Settings) -> list[str]:
 def test_missing_topics_are_created_with_their_settings_and_only_once(settings: Settings, admin: Any) -> None:
     names = _names(settings)
     assert create_topics(settings, partitions=3) == names
+    admin.wait_for_topics(names)
     assert {topic["name"]: len(topic["partitions"]) for topic in admin.describe_topics(names)} == dict(
         zip(names, (3, 3, 1), strict=True)
     )
@@ -44,18 +45,19 @@ def test_missing_topics_are_created_with_their_settings_and_only_once(settings: 
     assert create_topics(settings, partitions=3) == []
 
 
-def test_only_what_is_missing_is_created(settings: Settings, tmp_path: Path) -> None:
+def test_only_what_is_missing_is_created(settings: Settings, admin: Any, tmp_path: Path) -> None:
     one = tmp_path / "topics.yml"
     stamp = "{message.timestamp.type: LogAppendTime, retention.ms: 604800000}"
     one.write_text(f"topics: [{{name: payments.flagged, partitions: 2, config: {stamp}}}]")
     assert create_topics(settings.model_copy(update={"topics_file": one})) == [settings.flagged_topic]
+    admin.wait_for_topics([settings.flagged_topic])
     assert create_topics(settings) == [settings.input_topic, settings.rejected_topic]
 
 
 def test_another_number_of_partitions_is_a_warning_that_says_how_to_mend_it(
-    settings: Settings, broker: Broker, caplog: pytest.LogCaptureFixture
+    settings: Settings, admin: Any, broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    create_topics(settings, partitions=2)
+    admin.wait_for_topics(create_topics(settings, partitions=2))
     with caplog.at_level(logging.WARNING):
         assert create_topics(settings, partitions=4) == []
         assert create_topics(settings, partitions=1) == []
@@ -65,8 +67,10 @@ def test_another_number_of_partitions_is_a_warning_that_says_how_to_mend_it(
     assert "exists with 2 partitions, wanted are 1; Kafka can't remove partitions" in fewer
 
 
-def test_another_setting_is_a_warning(settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    create_topics(settings)
+def test_another_setting_is_a_warning(
+    settings: Settings, admin: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    admin.wait_for_topics(create_topics(settings))
     changed = tmp_path / "topics.yml"
     changed.write_text((HOME / "kafka/topics.yml").read_text().replace("86400000", "5000"))
     with caplog.at_level(logging.WARNING):
@@ -78,6 +82,7 @@ def test_another_setting_is_a_warning(settings: Settings, tmp_path: Path, caplog
 
 def test_another_timestamp_type_is_refused(settings: Settings, admin: Any) -> None:
     admin.create_topics({settings.input_topic: {"num_partitions": 2, "replication_factor": 1}})
+    admin.wait_for_topics([settings.input_topic])
     with pytest.raises(UsageError) as refused:
         create_topics(settings)
     assert "exists with message.timestamp.type=CreateTime, wanted is LogAppendTime" in str(refused.value)
