@@ -11,10 +11,10 @@ import pytest
 from fraud_filter.audit.gaps import Recorded
 from fraud_filter.audit.result import AuditResult, FeatureCounts, Finding
 from fraud_filter.audit.run import audit
-from fraud_filter.checkpoint.notes import Began
+from fraud_filter.checkpoint.notes import VersionStart
 from fraud_filter.rules.features import Feature
 from fraud_filter.rules.ruleset import Rule, RuleSet
-from fraud_filter.rules.version import Ruling
+from fraud_filter.rules.version import DecisionRules
 from fraud_filter.schema import Field, PaymentSchema
 from outputs import Outputs, Placed
 from running import GOOD
@@ -92,8 +92,8 @@ def test_a_payment_that_cannot_be_judged_is_one_finding_and_the_others_are_audit
     spent = Feature("spent_1h", "card_id", 3_600_000, "sum", "amount", "DECIMAL(38, 0)", "DECIMAL(38, 0)")
     most = Feature("most_1h", "card_id", 3_600_000, "max", "note", "INT")
     rule = Rule("burst", 2, when="spent_1h > 12 OR most_1h > 1")
-    kept = Ruling(schema, RuleSet(Path("kept"), (rule,), (spent, most)), 100, 65_536)
-    began = Began(kept.version, "", {0: 0, 1: 0}, 0.0)
+    kept = DecisionRules(schema, RuleSet(Path("kept"), (rule,), (spent, most)), 100, 65_536)
+    began = VersionStart(kept.version, "", {0: 0, 1: 0}, 0.0)
     scene.outputs.flag([right, wrong], ["burst"], changes={"spent_1h": 20})
     result = scene.audit(recorded=Recorded([], {}, {}, [began], {kept.version: kept}))
     assert not result.ok

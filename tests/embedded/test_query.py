@@ -18,7 +18,7 @@ from fraud_filter.query import decide as query
 from fraud_filter.query.decide import is_blocked
 from fraud_filter.query.preflight import check_plan
 from fraud_filter.rules.ruleset import load_rules
-from fraud_filter.rules.version import ruling_of
+from fraud_filter.rules.version import decision_rules_of
 from fraud_filter.schema import PaymentSchema, input_schema
 from input_records import COLUMNS, input_records
 from running import GOOD
@@ -89,7 +89,7 @@ def test_a_flagged_record_is_the_payment_with_key_topic_and_headers(spark: Any, 
         "source.partition": "1",
         "source.offset": "0",
         "source.timestamp": "1700000000123",
-        "rules.version": ruling_of(rules, schema, settings).version,
+        "rules.version": decision_rules_of(rules, schema, settings).version,
         "decision": "flag",
     }
 

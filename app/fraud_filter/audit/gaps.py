@@ -10,25 +10,25 @@ from dataclasses import dataclass, field, replace
 
 from fraud_filter.audit.result import Gap
 from fraud_filter.checkpoint.files import CheckpointFiles, open_checkpoint
-from fraud_filter.checkpoint.notes import INPUT, LOSSES, VERSIONS, Began, document_of
+from fraud_filter.checkpoint.notes import INPUT, LOSSES, VERSIONS, VersionStart, document_of
 from fraud_filter.checkpoint.progress import CheckpointReader
 from fraud_filter.config import Settings
 from fraud_filter.kafka.admin import find_input, open_admin
-from fraud_filter.rules.version import Ruling, read_ruling
+from fraud_filter.rules.version import DecisionRules, read_decision_rules
 
 
 @dataclass(frozen=True)
 class Recorded:
     """What a checkpoint tells of the input topic: noted losses, where each partition is committed to, and began.
 
-    `versions` of the rules began one after the other; `rulings` has each of them by its version.
+    `versions` of the rules began one after the other; `known_rules` has each of them by its version.
     """
 
     losses: list[Gap]
     committed: dict[int, int]
     begin: dict[int, int] = field(default_factory=dict)
-    versions: list[Began] = field(default_factory=list)
-    rulings: dict[str, Ruling] = field(default_factory=dict)
+    versions: list[VersionStart] = field(default_factory=list)
+    known_rules: dict[str, DecisionRules] = field(default_factory=dict)
 
 
 def read_recorded(settings: Settings) -> Recorded | None:
@@ -61,8 +61,10 @@ def recorded_in(files: CheckpointFiles, settings: Settings, topic_id: str) -> Re
     versions = [one for one in VERSIONS.read(files) if one.topic_id == topic_id]
     # Rules that come back are the same document.
     names = set() if settings.query else {one.version for one in versions}
-    rulings = {version: read_ruling(document_of(version).read(files), version, settings) for version in names}
-    return Recorded(losses, newest.end if newest else kept.first, kept.begin, versions, rulings)
+    known_rules = {
+        version: read_decision_rules(document_of(version).read(files), version, settings) for version in names
+    }
+    return Recorded(losses, newest.end if newest else kept.first, kept.begin, versions, known_rules)
 
 
 def find_gaps(

@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 
 from fraud_filter.audit.books import ROW, Books, bounded_database, in_groups
 from fraud_filter.audit.gaps import Recorded, find_gaps, find_missing
+from fraud_filter.audit.known_rules import KnownRules
 from fraud_filter.audit.result import AuditResult, Detection
 from fraud_filter.audit.rows import NOT_TOLD, Record, ask, comparable, read_place
-from fraud_filter.audit.rulings import Rulings
 from fraud_filter.config import Settings, output_topics
 from fraud_filter.errors import UsageError
 from fraud_filter.kafka.admin import find_input, open_admin
@@ -37,7 +37,7 @@ from fraud_filter.query.user_query import Expect, UserQuery, load_user_query
 from fraud_filter.records import Source, read_source
 from fraud_filter.rules.features import reach_ms
 from fraud_filter.rules.ruleset import load_rules
-from fraud_filter.rules.version import ruling_of
+from fraud_filter.rules.version import decision_rules_of
 from fraud_filter.schema import APPROVE, FLAG, REASON_RECORD_TIME, REASON_TOO_LARGE, REJECT, input_schema
 
 #: By partition.
@@ -78,7 +78,7 @@ def audit(
         FraudFilterError: the broker stopped answering, or the disk is full.
     """
     began = time.monotonic()
-    judge = load_user_query(settings) if settings.query else _load_rulings(settings, recorded)
+    judge = load_user_query(settings) if settings.query else _load_known(settings, recorded)
     topic_id = find_input(open_admin(settings), settings).id
     with open_consumer(settings) as consumer:
         topics = find_partitions(consumer, settings, ("input_topic", *output_topics(settings)))
@@ -110,10 +110,10 @@ def audit(
     )
 
 
-def _load_rulings(settings: Settings, recorded: Recorded | None) -> Rulings:
+def _load_known(settings: Settings, recorded: Recorded | None) -> KnownRules:
     schema = input_schema(settings)
     rules, _ = read_model(load_rules(settings.rules, schema), schema, settings)
-    return Rulings(ruling_of(rules, schema, settings), recorded, partial(reread_model, settings=settings))
+    return KnownRules(decision_rules_of(rules, schema, settings), recorded, partial(reread_model, settings=settings))
 
 
 def _range(
@@ -227,11 +227,11 @@ class _DecisionReader(_Reader):
     """Judges decisions by rules; by partition the query began at `begin`, and `low` is the first retained offset."""
 
     def __init__(
-        self, settings: Settings, books: Books, rulings: Rulings, begin: Offsets, low: Offsets, *, labels: bool
+        self, settings: Settings, books: Books, known_rules: KnownRules, begin: Offsets, low: Offsets, *, labels: bool
     ) -> None:
         super().__init__(settings, books)
-        self._rulings, self._began, self._low = rulings, begin, low
-        self._detection = Detection(rulings.all[0].rules) if labels else None
+        self._known_rules, self._began, self._low = known_rules, begin, low
+        self._detection = Detection(known_rules.all[0].rules) if labels else None
         #: By partition the append time in ms since 1970 up to which windows reach back to before what can be read.
         self._untold_until: dict[int, int] = {}
         #: Keys with payments on several partitions, by the key's place among a payment's fields.
@@ -244,15 +244,15 @@ class _DecisionReader(_Reader):
 
     def figures(self) -> dict[str, Any]:
         """With what rules find of labelled fraud, and which rules decided."""
-        versions, unknown = dict(sorted(self._rulings.counted.items())), self._rulings.unknown
+        versions, unknown = dict(sorted(self._known_rules.counted.items())), self._known_rules.unknown
         return super().figures() | {"detection": self._detection, "versions": versions, "unknown": unknown}
 
     def _begin(self, first: Offsets, last: Offsets) -> Offsets:
         """What features need of earlier payments is read, too; the query's state has none from before it began."""
         start, settings, low = dict(first), self._settings, self._low
-        keys = {oracle.key_at: oracle for oracle in self._rulings.remembering}
+        keys = {oracle.key_at: oracle for oracle in self._known_rules.remembering}
         if keys:
-            longest_ms = max(reach_ms(ruling.rules.features) for ruling in self._rulings.all)
+            longest_ms = max(reach_ms(deciding.rules.features) for deciding in self._known_rules.all)
             times = first_times_ms(settings, {number: at for number, at in first.items() if at > low[number]}, last)
             for number, reaches in reach_back(settings, first, times, longest_ms).items():
                 start[number] = min(max(reaches, self._began.get(number, 0), low[number]), first[number])
@@ -274,7 +274,7 @@ class _DecisionReader(_Reader):
         return not is_scattered and (untold_until is None or place.timestamp_ms > untold_until)
 
     def _forget(self, partitions: Offsets) -> None:
-        for oracle in self._rulings.remembering:
+        for oracle in self._known_rules.remembering:
             oracle.forget(partitions)
 
     def _see(self, message: Any, source: Source) -> None:
@@ -282,7 +282,7 @@ class _DecisionReader(_Reader):
             return
         topic = message.topic()
         self._books.see_writer(source, message.timestamp()[1])
-        if (number := self._rulings.see(source)) is None:
+        if (number := self._known_rules.see(source)) is None:
             self._books.see_outdated(source)
         elif self._topics[source.decision] != topic:
             reason = f"a decision to {source.decision} on the topic {topic}, not {self._topics[source.decision]}"
@@ -290,23 +290,23 @@ class _DecisionReader(_Reader):
         elif source.decision == REJECT:
             self._books.see(source, (message.key(), message.value()), version=number)
         else:
-            fields, rules = self._rulings.oracle(number).flagged_reader.read_flagged(message.value())
+            fields, rules = self._known_rules.oracle(number).flagged_reader.read_flagged(message.value())
             self._books.see(source, fields and (message.key(), *fields), rules, number)
 
     def _expect(self, place: Place, message: Any, *, is_audited: bool) -> None:
-        decisions = self._rulings.decide(place, message.key(), message.value())
+        decisions = self._known_rules.decide(place, message.key(), message.value())
         if not is_audited:
             return
         failed = next((one for one in decisions.values() if one.failure), None)  # by one of the rules: it counts once
         number, due = next(iter(decisions.items()))
         due = failed or due
         is_valid = due.reason is None and not failed
-        can_tell = not is_valid or self._can_tell(place, due, self._rulings.oracle(number))
+        can_tell = not is_valid or self._can_tell(place, due, self._known_rules.oracle(number))
         for at, (number, own) in enumerate(decisions.items()):
             key, value = (None, None) if own.reason in _UNREAD else (message.key(), message.value())
             self._books.expect(
                 place, key, value, failed or own, number,
-                is_due=at == 0, can_tell=can_tell, approves=self._rulings.all[number].approves,
+                is_due=at == 0, can_tell=can_tell, approves=self._known_rules.all[number].approves,
             )  # fmt: skip
         if self._detection and is_valid and can_tell:
             self._detection.see(message.headers(), due.rules)

@@ -104,7 +104,7 @@ class KeptState:
 
 
 @dataclass(frozen=True)
-class Began:
+class VersionStart:
     """A version of the rules decided all payments of the topic from the offsets `begin` on, by partition, until the
     next one began; `at` in seconds since 1970.
 
@@ -129,7 +129,7 @@ LOSSES: Note[list[Loss]] = Note("losses", list[Loss], [])
 #: There is none where the query keeps no state.
 STATE: Note[KeptState | None] = Note("state", KeptState, None)
 #: In the order in which they began; a version may be there again.
-VERSIONS: Note[list[Began]] = Note("versions", list[Began], [])
+VERSIONS: Note[list[VersionStart]] = Note("versions", list[VersionStart], [])
 #: What the active filter runs with.
 ACTIVE: Note[Fingerprint] = Note("active", dict[str, str], {})
 #: The generation of what the newest filter writes.
@@ -194,7 +194,7 @@ def note_state(files: CheckpointFiles, kept: KeptState | None) -> None:
         files.remove(STATE.path)
 
 
-def note_version(files: CheckpointFiles, began: Began, document: Mapping[str, Any]) -> bool:
+def note_version(files: CheckpointFiles, start: VersionStart, document: Mapping[str, Any]) -> bool:
     """Notes that a version begins, before it decides anything; whether it is another one than the newest.
 
     Raises:
@@ -202,12 +202,12 @@ def note_version(files: CheckpointFiles, began: Began, document: Mapping[str, An
         CheckpointError: the file system refuses.
     """
     noted = VERSIONS.read(files)
-    if noted and (noted[-1].version, noted[-1].topic_id) == (began.version, began.topic_id):
+    if noted and (noted[-1].version, noted[-1].topic_id) == (start.version, start.topic_id):
         return False
-    place = document_of(began.version)
+    place = document_of(start.version)
     if not files.exists(place.path):
         place.write(files, dict(document))
-    VERSIONS.write(files, [*noted, began])
+    VERSIONS.write(files, [*noted, start])
     return bool(noted)
 
 

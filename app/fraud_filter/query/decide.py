@@ -27,7 +27,7 @@ from fraud_filter.query.places import header, place_headers
 from fraud_filter.query.velocity import TRUNCATED, add_features, add_features_in_batch, is_late
 from fraud_filter.rules.language import read_predicate
 from fraud_filter.rules.ruleset import Rule, RuleSet
-from fraud_filter.rules.version import ruling_of
+from fraud_filter.rules.version import decision_rules_of
 from fraud_filter.schema import PaymentSchema
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def decide(
     reason = F.coalesce("_unread", "_reason")
     is_rejected, rejected = F.col("_reason").isNotNull(), F.array(header(layout.HEADER_REASON, reason))
     truncated = _truncated_header() if rules.features else F.array()
-    own = _own_headers(topic_id, ruling_of(rules, schema, settings).version, model)
+    own = _own_headers(topic_id, decision_rules_of(rules, schema, settings).version, model)
     if settings.emit == "flagged":
         judged = judged.where(is_rejected | F.col("_is_flagged"))
 

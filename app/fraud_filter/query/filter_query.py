@@ -10,7 +10,7 @@ from fraud_filter.model.saved import SavedModel, read_model
 from fraud_filter.modes import MODES, Mode
 from fraud_filter.query.query import Query
 from fraud_filter.rules.ruleset import RuleSet, load_rules
-from fraud_filter.rules.version import Ruling, ruling_of
+from fraud_filter.rules.version import DecisionRules, decision_rules_of
 from fraud_filter.schema import PaymentSchema, input_schema
 from fraud_filter.text.logs import get_logger
 
@@ -24,35 +24,35 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class FilterQuery(Query):
-    """Decides by a ruling, and the model that its rules have."""
+    """Decides by rules, and by the model that they have."""
 
-    ruling: Ruling
+    deciding: DecisionRules
     model: SavedModel | None = None
 
     def to_document(self) -> dict[str, Any]:
-        """The ruling, as the checkpoint keeps it for the audit."""
-        return self.ruling.to_document()
+        """The rules, as the checkpoint keeps them for the audit."""
+        return self.deciding.to_document()
 
     def decide(self, records: DataFrame, settings: Settings, topic_id: str, written: Written, **more: Any) -> DataFrame:
         """The decisions, as `decide.decide`."""
         from fraud_filter.query import decide as query
 
-        rules, schema = self.ruling.rules, self.ruling.schema
+        rules, schema = self.deciding.rules, self.deciding.schema
         return query.decide(records, schema, rules, settings, topic_id, self.model, written, **more)
 
 
 def filter_query(rules: RuleSet, schema: PaymentSchema, settings: Settings, model: SavedModel | None) -> FilterQuery:
     """The query that decides by these rules and their model."""
-    ruling = ruling_of(rules, schema, settings)
+    deciding = decision_rules_of(rules, schema, settings)
     return FilterQuery(
-        version=ruling.version,
+        version=deciding.version,
         origin=f"the features of {rules.path}",
         described={"rules": len(rules.rules)},
         features=rules.features,
         model_version=model.version if model else "",
         schema=schema,
         sets_aside=True,
-        ruling=ruling,
+        deciding=deciding,
         model=model,
     )
 

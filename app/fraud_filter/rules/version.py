@@ -21,7 +21,7 @@ _DIGITS = 12
 
 
 @dataclass(frozen=True)
-class Ruling:
+class DecisionRules:
     """Schema, rules with block lists, features and model, and the settings that make a difference; no descriptions.
 
     `velocity_payments` is 0 where there are no features; `emit` is the setting.
@@ -49,19 +49,19 @@ class Ruling:
         return document
 
 
-_DOCUMENT = TypeAdapter(Ruling)
+_DOCUMENT = TypeAdapter(DecisionRules)
 _LINES = {"__all__": {"line"}}
 _PLACES: Any = {"rules": {"path": True, "rules": _LINES, "features": _LINES}}
 
 
-def ruling_of(rules: RuleSet, schema: PaymentSchema, settings: Settings) -> Ruling:
+def decision_rules_of(rules: RuleSet, schema: PaymentSchema, settings: Settings) -> DecisionRules:
     """What decides with these settings; `rules` are those that the mode runs."""
     payments = settings.velocity_payments if rules.features else 0
-    return Ruling(schema, rules, payments, settings.max_record_bytes, settings.emit)
+    return DecisionRules(schema, rules, payments, settings.max_record_bytes, settings.emit)
 
 
-def read_ruling(document: Any, version: str, settings: Settings) -> Ruling:
-    """The ruling of a document that `to_document` gave, as the checkpoint has kept it.
+def read_decision_rules(document: Any, version: str, settings: Settings) -> DecisionRules:
+    """The rules of a document that `to_document` gave, as the checkpoint has kept it.
 
     Raises:
         UsageError: it is no such document.

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 from fraud_filter.checkpoint.contents import read_contents
 from fraud_filter.checkpoint.entries import read_watermark
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles, open_files
-from fraud_filter.checkpoint.notes import INPUT, Began, Input, Loss, add_losses, next_writer, note_state, note_version
+from fraud_filter.checkpoint.notes import (
+    INPUT,
+    Input,
+    Loss,
+    VersionStart,
+    add_losses,
+    next_writer,
+    note_state,
+    note_version,
+)
 from fraud_filter.checkpoint.plan import UnfitStateError
 from fraud_filter.checkpoint.progress import Offsets
 from fraud_filter.checkpoint.repair import finish, go_on_at, prepare_checkpoint
@@ -142,7 +151,7 @@ def _pass_losses(files: CheckpointFiles, settings: Settings, found: Comparison, 
 def _note_rules(files: CheckpointFiles, inputs: Inputs, settings: Settings, found: Comparison, at: Offsets) -> None:
     """Notes which rules decide from here on, before they decide anything."""
     query = inputs.query
-    began = Began(query.version, found.topic.id, at, time.time(), found.ends)
+    began = VersionStart(query.version, found.topic.id, at, time.time(), found.ends)
     if note_version(files, began, query.to_document()):
         _log.warning("rules_changed", query=settings.query_name, version=query.version)
 

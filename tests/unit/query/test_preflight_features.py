@@ -44,7 +44,7 @@ def test_a_mode_without_features_refuses_them_by_name(tmp_path: Path, mode: Mode
 def test_rules_with_features_are_skipped_where_that_is_set(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     inputs = check_inputs(_settings(tmp_path, RULES + SINGLE, mode="micro-batch", features_unsupported="skip"))
     assert isinstance(inputs.query, FilterQuery)
-    assert [rule.name for rule in inputs.query.ruling.rules.rules] == ["large"]
+    assert [rule.name for rule in inputs.query.deciding.rules.rules] == ["large"]
     assert inputs.query.features == ()
     assert inputs.state_partitions == 0
     assert "'mode': 'micro-batch', 'rules': 'burst'" in caplog.text

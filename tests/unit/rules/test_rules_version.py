@@ -13,7 +13,7 @@ from fraud_filter.errors import UsageError
 from fraud_filter.query.filter_query import filter_query
 from fraud_filter.query.query import fingerprint
 from fraud_filter.rules.ruleset import load_rules
-from fraud_filter.rules.version import Ruling, read_ruling, ruling_of
+from fraud_filter.rules.version import DecisionRules, decision_rules_of, read_decision_rules
 from fraud_filter.schema import load_schema
 
 RULES = """rules:
@@ -31,20 +31,20 @@ FEATURES = (
 
 
 def version(directory: Path, rules: str, schema: str = "id STRING NOT NULL, amount DOUBLE") -> str:
-    return ruling(directory, rules, schema).version
+    return deciding(directory, rules, schema).version
 
 
-def ruling(
+def deciding(
     directory: Path, rules: str, schema: str = "id STRING NOT NULL, amount DOUBLE", **settings: object
-) -> Ruling:
+) -> DecisionRules:
     (directory / "rules.yml").write_text(rules)
     (directory / "payment.ddl").write_text(schema)
     read = load_schema(directory / "payment.ddl")
-    return ruling_of(load_rules(directory / "rules.yml", read), read, load({"mode": "real-time", **settings}))
+    return decision_rules_of(load_rules(directory / "rules.yml", read), read, load({"mode": "real-time", **settings}))
 
 
 def fingerprint_of(directory: Path, rules: str, settings: Settings) -> dict[str, str]:
-    made = ruling(directory, rules)
+    made = deciding(directory, rules)
     return fingerprint(filter_query(made.rules, made.schema, settings, None), settings)
 
 
@@ -61,22 +61,22 @@ def test_what_decides_makes_the_version(tmp_path: Path) -> None:
         version(tmp_path, RULES, "id STRING NOT NULL, amount DOUBLE NOT NULL"),
     }
     assert len(others | {first}) == 6
-    assert ruling(tmp_path, RULES, max_record_bytes=100).version != first
-    all_of_them = ruling(tmp_path, RULES, emit="all")
+    assert deciding(tmp_path, RULES, max_record_bytes=100).version != first
+    all_of_them = deciding(tmp_path, RULES, emit="all")
     assert all_of_them.version != first
-    assert read_ruling(all_of_them.to_document(), "kept", load()).approves
-    assert not read_ruling(ruling(tmp_path, RULES).to_document(), "kept", load()).approves
-    assert ruling(tmp_path, RULES, velocity_payments=7).version == first  # there are no features
-    assert ruling(tmp_path, FEATURES).version != ruling(tmp_path, FEATURES, velocity_payments=7).version
+    assert read_decision_rules(all_of_them.to_document(), "kept", load()).approves
+    assert not read_decision_rules(deciding(tmp_path, RULES).to_document(), "kept", load()).approves
+    assert deciding(tmp_path, RULES, velocity_payments=7).version == first  # there are no features
+    assert deciding(tmp_path, FEATURES).version != deciding(tmp_path, FEATURES, velocity_payments=7).version
 
 
 @pytest.mark.parametrize("has_prefix", [False, True])
 @pytest.mark.parametrize("rules", [RULES, FEATURES], ids=["plain", "features"])
 def test_what_is_written_down_is_the_same_when_it_is_read_again(tmp_path: Path, rules: str, has_prefix: bool) -> None:
-    plain = ruling(tmp_path, rules)
+    plain = deciding(tmp_path, rules)
     first = replace(plain, schema=replace(plain.schema, has_prefix=has_prefix))
     assert (first.version != plain.version) == has_prefix
-    again = read_ruling(json.loads(json.dumps(first.to_document())), "kept", load())
+    again = read_decision_rules(json.loads(json.dumps(first.to_document())), "kept", load())
     assert again.version == first.version
     assert again.schema == first.schema
     assert [(rule.name, rule.when, rule.column, rule.ids) for rule in again.rules.rules] == [
@@ -88,7 +88,7 @@ def test_what_is_written_down_is_the_same_when_it_is_read_again(tmp_path: Path, 
 @pytest.mark.parametrize("document", [{}, [], None, {"schema": 1}, {"schema": [], "rules": [["a"]], "features": []}])
 def test_what_is_no_set_of_rules_is_refused_by_name(document: object) -> None:
     with pytest.raises(UsageError, match="does not hold the rules of version 0123"):
-        read_ruling(document, "0123", load())
+        read_decision_rules(document, "0123", load())
 
 
 @pytest.mark.parametrize(

@@ -10,28 +10,30 @@ import pytest
 
 from fraud_filter.audit.books import Books, bounded_database
 from fraud_filter.audit.gaps import Recorded
-from fraud_filter.audit.rulings import Rulings
-from fraud_filter.checkpoint.notes import Began
+from fraud_filter.audit.known_rules import KnownRules
+from fraud_filter.checkpoint.notes import VersionStart
 from fraud_filter.oracle import Decision, Place
 from fraud_filter.records import Source
 from fraud_filter.rules.ruleset import Rule, RuleSet
-from fraud_filter.rules.version import Ruling
+from fraud_filter.rules.version import DecisionRules
 from fraud_filter.schema import Field, PaymentSchema
 
 SCHEMA = PaymentSchema((Field("id", "STRING", True), Field("amount", "DOUBLE", True)))
 
 
-def ruling(above: int, schema: PaymentSchema = SCHEMA) -> Ruling:
-    return Ruling(schema, RuleSet(Path("rules.yml"), (Rule("large", 1, when=f"amount > {above}"),)), 0, 1000)
+def deciding(above: int, schema: PaymentSchema = SCHEMA) -> DecisionRules:
+    return DecisionRules(schema, RuleSet(Path("rules.yml"), (Rule("large", 1, when=f"amount > {above}"),)), 0, 1000)
 
 
-GIVEN, FIRST, SECOND, THIRD = (ruling(above) for above in (10, 20, 30, 40))
+GIVEN, FIRST, SECOND, THIRD = (deciding(above) for above in (10, 20, 30, 40))
 
 
-def recorded(*began: tuple[Ruling, dict[int, int]], ends: tuple[dict[int, int] | None, ...] = ()) -> Recorded:
+def recorded(*began: tuple[DecisionRules, dict[int, int]], ends: tuple[dict[int, int] | None, ...] = ()) -> Recorded:
     """Rules that began one after the other, and the ends of the partitions then."""
     all_ends = ends or (None,) * len(began)
-    versions = [Began(one.version, "t", begin, 0.0, end) for (one, begin), end in zip(began, all_ends, strict=True)]
+    versions = [
+        VersionStart(one.version, "t", begin, 0.0, end) for (one, begin), end in zip(began, all_ends, strict=True)
+    ]
     return Recorded([], {}, {}, versions, {one.version: one for one, _ in began})
 
 
@@ -39,27 +41,27 @@ def source(offset: int, version: str = "", partition: int = 0) -> Source:
     return Source("payments", partition, offset, 0, "", "t", version)
 
 
-def at(rulings: Rulings, *offsets: int, partition: int = 0) -> list[Ruling]:
-    return [rulings.all[rulings.of(Place(partition, offset, 0))[0]] for offset in offsets]
+def at(known_rules: KnownRules, *offsets: int, partition: int = 0) -> list[DecisionRules]:
+    return [known_rules.all[known_rules.of(Place(partition, offset, 0))[0]] for offset in offsets]
 
 
 def test_undecided_payments_are_due_by_what_began_last_before_them() -> None:
-    rulings = Rulings(GIVEN, recorded((FIRST, {0: 10}), (SECOND, {0: 20, 1: 5}), (FIRST, {0: 25, 1: 5})))
-    assert at(rulings, 9, 10, 19, 20, 24, 25, 99) == [GIVEN, FIRST, FIRST, SECOND, SECOND, FIRST, FIRST]
+    known_rules = KnownRules(GIVEN, recorded((FIRST, {0: 10}), (SECOND, {0: 20, 1: 5}), (FIRST, {0: 25, 1: 5})))
+    assert at(known_rules, 9, 10, 19, 20, 24, 25, 99) == [GIVEN, FIRST, FIRST, SECOND, SECOND, FIRST, FIRST]
     # A partition that was not there when the first began; the second committed nothing of it.
-    assert at(rulings, 0, 4, 5, partition=1) == [FIRST, FIRST, FIRST]
+    assert at(known_rules, 0, 4, 5, partition=1) == [FIRST, FIRST, FIRST]
     # One that committed nothing has decided nothing for good.
-    rulings = Rulings(GIVEN, recorded((FIRST, {0: 0}), (SECOND, {0: 20}), (THIRD, {0: 15})))
-    assert at(rulings, 14, 15, 20) == [FIRST, THIRD, THIRD]
+    known_rules = KnownRules(GIVEN, recorded((FIRST, {0: 0}), (SECOND, {0: 20}), (THIRD, {0: 15})))
+    assert at(known_rules, 14, 15, 20) == [FIRST, THIRD, THIRD]
 
 
 def test_a_decision_is_judged_by_its_header_where_that_version_read_the_payment() -> None:
-    rulings = Rulings(GIVEN, recorded((FIRST, {0: 10}), (SECOND, {0: 20})))
+    known_rules = KnownRules(GIVEN, recorded((FIRST, {0: 10}), (SECOND, {0: 20})))
 
-    def judges(offset: int, version: str) -> Ruling:
-        number = rulings.see(source(offset, version))
+    def judges(offset: int, version: str) -> DecisionRules:
+        number = known_rules.see(source(offset, version))
         assert number is not None
-        return rulings.all[number]
+        return known_rules.all[number]
 
     assert judges(25, SECOND.version) is SECOND
     assert judges(25, FIRST.version) is FIRST  # decided and not committed, before the second began
@@ -68,34 +70,34 @@ def test_a_decision_is_judged_by_its_header_where_that_version_read_the_payment(
     assert judges(25, "") is SECOND  # as written before there was such a header
     assert judges(5, "") is GIVEN
     assert judges(25, "0123456789ab") is SECOND
-    assert rulings.unknown == 1
-    assert rulings.counted[FIRST.version] == 2
-    due, also = rulings.of(Place(0, 25, 0))
-    assert (rulings.all[due], rulings.all[also]) == (SECOND, FIRST)
+    assert known_rules.unknown == 1
+    assert known_rules.counted[FIRST.version] == 2
+    due, also = known_rules.of(Place(0, 25, 0))
+    assert (known_rules.all[due], known_rules.all[also]) == (SECOND, FIRST)
 
 
 def test_without_a_checkpoint_the_given_rules_judge_all() -> None:
-    rulings = Rulings(GIVEN)
+    known_rules = KnownRules(GIVEN)
     for version in ("", GIVEN.version, FIRST.version):
-        assert rulings.see(source(5, version)) == 0
-    assert (at(rulings, 0, 99), rulings.unknown) == ([GIVEN, GIVEN], 1)
+        assert known_rules.see(source(5, version)) == 0
+    assert (at(known_rules, 0, 99), known_rules.unknown) == ([GIVEN, GIVEN], 1)
 
 
 def test_rules_that_differ_in_their_predicates_alone_share_a_reader() -> None:
-    other = ruling(20, PaymentSchema((*SCHEMA.fields, Field("note", "STRING", False))))
-    rulings = Rulings(GIVEN, recorded((FIRST, {0: 0}), (other, {0: 9})))
-    assert rulings.oracle(0) is rulings.oracle(1)
-    assert rulings.oracle(2) is not rulings.oracle(0)
+    other = deciding(20, PaymentSchema((*SCHEMA.fields, Field("note", "STRING", False))))
+    known_rules = KnownRules(GIVEN, recorded((FIRST, {0: 0}), (other, {0: 9})))
+    assert known_rules.oracle(0) is known_rules.oracle(1)
+    assert known_rules.oracle(2) is not known_rules.oracle(0)
 
 
 def test_a_payment_is_decided_by_the_rules_that_had_to_and_by_those_that_did() -> None:
-    small = replace(ruling(50), max_record_bytes=10)
-    rulings = Rulings(GIVEN, recorded((FIRST, {0: 0}), (small, {0: 20})))
-    rulings.see(source(25, FIRST.version))
+    small = replace(deciding(50), max_record_bytes=10)
+    known_rules = KnownRules(GIVEN, recorded((FIRST, {0: 0}), (small, {0: 20})))
+    known_rules.see(source(25, FIRST.version))
     payment = json.dumps({"id": "p", "amount": 25}).encode()
     flagged, too_large = Decision(None, ("large",), ("p", 25.0)), Decision("too-large", (), ())
     for offset, decisions in ((5, [flagged]), (20, [too_large]), (25, [too_large, flagged])):
-        assert list(rulings.decide(Place(0, offset, 1000), None, payment).values()) == decisions
+        assert list(known_rules.decide(Place(0, offset, 1000), None, payment).values()) == decisions
 
 
 @pytest.mark.parametrize(
@@ -136,19 +138,19 @@ def test_what_one_version_flagged_is_not_due_as_an_approval_of_the_next() -> Non
 
 
 def test_a_version_that_was_replaced_decides_nothing_that_came_later() -> None:
-    rulings = Rulings(GIVEN, recorded((FIRST, {0: 0}), (SECOND, {0: 20}), ends=({0: 5}, {0: 30})))
-    is_over = [rulings.see(source(offset, FIRST.version)) is None for offset in (19, 20, 29, 30, 7000)]
+    known_rules = KnownRules(GIVEN, recorded((FIRST, {0: 0}), (SECOND, {0: 20}), ends=({0: 5}, {0: 30})))
+    is_over = [known_rules.see(source(offset, FIRST.version)) is None for offset in (19, 20, 29, 30, 7000)]
     assert is_over == [False, False, False, True, True]
-    assert rulings.see(source(0, FIRST.version, partition=1)) is None  # the partition was added later
-    assert rulings.see(source(7000, SECOND.version)) is not None
-    assert len(rulings.of(Place(0, 7000, 0))) == 1  # it is not taken for a right one either
+    assert known_rules.see(source(0, FIRST.version, partition=1)) is None  # the partition was added later
+    assert known_rules.see(source(7000, SECOND.version)) is not None
+    assert len(known_rules.of(Place(0, 7000, 0))) == 1  # it is not taken for a right one either
 
 
 def test_a_version_that_came_back_decides_again() -> None:
     began = (FIRST, {0: 0}), (SECOND, {0: 20}), (FIRST, {0: 50})
-    rulings = Rulings(GIVEN, recorded(*began, ends=({0: 5}, {0: 30}, {0: 60})))
+    known_rules = KnownRules(GIVEN, recorded(*began, ends=({0: 5}, {0: 30}, {0: 60})))
     asked = (40, FIRST), (50, FIRST), (59, SECOND), (60, SECOND)
-    is_over = [rulings.see(source(offset, one.version)) is None for offset, one in asked]
+    is_over = [known_rules.see(source(offset, one.version)) is None for offset, one in asked]
     assert is_over == [True, False, False, True]
-    without_ends = Rulings(GIVEN, recorded(*began))  # as a former filter noted them
+    without_ends = KnownRules(GIVEN, recorded(*began))  # as a former filter noted them
     assert without_ends.see(source(40, FIRST.version)) is not None

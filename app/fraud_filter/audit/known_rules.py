@@ -17,24 +17,24 @@ from fraud_filter.model.saved import SavedModel
 from fraud_filter.oracle import Decision, Oracle, Place, Predicates
 from fraud_filter.records import Source, why_unread
 from fraud_filter.rules.ruleset import RuleSet
-from fraud_filter.rules.version import Ruling
+from fraud_filter.rules.version import DecisionRules
 from fraud_filter.schema import SCORE, PaymentSchema
 
 
-class Rulings:
+class KnownRules:
     """All rules of an audit, by number; 0 are the given ones."""
 
     def __init__(
         self,
-        given: Ruling,
+        given: DecisionRules,
         recorded: Recorded | None = None,
         model_of: Callable[[RuleSet], SavedModel | None] = lambda _: None,
     ) -> None:
         """`model_of` reads the model of rules."""
         self._model_of = model_of
-        kept = recorded.rulings if recorded else {}
-        self.all = [given, *(ruling for version, ruling in kept.items() if version != given.version)]
-        self._numbers = {ruling.version: number for number, ruling in enumerate(self.all)}
+        kept = recorded.known_rules if recorded else {}
+        self.all = [given, *(deciding for version, deciding in kept.items() if version != given.version)]
+        self._numbers = {deciding.version: number for number, deciding in enumerate(self.all)}
         self._began = recorded.versions if recorded else []
         self._oracles: dict[object, Oracle] = {}
         #: By the number of rules: what reads for them, the same one where predicates alone differ, and what decides.
@@ -44,20 +44,20 @@ class Rulings:
         #: Decisions by the version in their header, and those by versions that are not known here.
         self.counted: Counter[str] = Counter()
         self.unknown = 0
-        for number, ruling in enumerate(self.all):
-            if ruling.rules.features:  # what remembers reads each payment, before its rules decide as well
+        for number, deciding in enumerate(self.all):
+            if deciding.rules.features:  # what remembers reads each payment, before its rules decide as well
                 self.oracle(number)
 
     @property
     def columns(self) -> list[PaymentSchema]:
         """Of each set of rules: the fields that a flagged record has."""
-        return [ruling.rules.columns(ruling.schema) for ruling in self.all]
+        return [deciding.rules.columns(deciding.schema) for deciding in self.all]
 
     @property
     def results(self) -> set[str]:
         """Names of the fields of a flagged record that are the filter's own: features and score."""
-        features = {feature.name for ruling in self.all for feature in ruling.rules.features}
-        return features | {SCORE for ruling in self.all if ruling.rules.model}
+        features = {feature.name for deciding in self.all for feature in deciding.rules.features}
+        return features | {SCORE for deciding in self.all if deciding.rules.model}
 
     @property
     def remembering(self) -> list[Oracle]:
@@ -65,16 +65,16 @@ class Rulings:
         return [oracle for oracle in self._oracles.values() if oracle.remembers]
 
     def _oracle(self, number: int) -> Oracle:
-        ruling = self.all[number]
-        kind = ruling.schema, ruling.rules.features, ruling.velocity_payments, ruling.rules.model_version
+        deciding = self.all[number]
+        kind = deciding.schema, deciding.rules.features, deciding.velocity_payments, deciding.rules.model_version
         if kind not in self._oracles:
-            model = self._model_of(ruling.rules)
-            self._oracles[kind] = Oracle(ruling.schema, ruling.rules, ruling.velocity_payments, model)
+            model = self._model_of(deciding.rules)
+            self._oracles[kind] = Oracle(deciding.schema, deciding.rules, deciding.velocity_payments, model)
         return self._oracles[kind]
 
     def _predicates(self, number: int) -> Predicates:
-        ruling = self.all[number]
-        return Predicates(ruling.rules, ruling.schema)
+        deciding = self.all[number]
+        return Predicates(deciding.rules, deciding.schema)
 
     def see(self, source: Source) -> int | None:
         """The rules that a decision is to be judged by; None: those of its header were replaced before it could be."""
