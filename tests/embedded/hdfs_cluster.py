@@ -11,9 +11,14 @@ from fraud_filter.java.jars import resolve_jars
 from lab.harness.processes import Child
 from running import wait_until
 
-_LOCK = Path(__file__).parent / "hdfs/jgo.lock.toml"
+_LOCK = Path(__file__).parent / "hadoop/jgo.lock.toml"
 _MAIN = "org.apache.hadoop.test.MiniDFSClusterManager"
 _JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+
+def jars() -> list[str]:
+    """Of Hadoop's small clusters, and of the client that the pyspark package ships."""
+    return [*map(str, resolve_jars(_LOCK)), f"{Path(pyspark.__file__).parent}/jars/*"]
 
 
 class Hdfs:
@@ -21,8 +26,6 @@ class Hdfs:
 
     def __init__(self, directory: Path, java_home: Path) -> None:
         """`directory` is its own."""
-        shipped = Path(pyspark.__file__).parent / "jars"
-        jars = [*map(str, resolve_jars(_LOCK)), f"{shipped}/*"]
         self._details = directory / "details.json"
         options = {
             "hdfs.minidfs.basedir": directory / "data",
@@ -30,7 +33,7 @@ class Hdfs:
             "dfs.permissions.enabled": "false",
         }
         argv = [
-            *(java_home / "bin/java", *_JVM, f"-Dtest.build.data={directory}", "-cp", ":".join(jars), _MAIN),
+            *(java_home / "bin/java", *_JVM, f"-Dtest.build.data={directory}", "-cp", ":".join(jars()), _MAIN),
             *("-format", "-datanodes", "1", "-writeDetails", self._details),
             *(word for name, value in options.items() for word in ("-D", f"{name}={value}")),
         ]

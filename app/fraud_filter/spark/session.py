@@ -264,6 +264,9 @@ def _conf(settings: Settings, mode: Mode | None) -> dict[str, str]:
         # The query's own stop is bounded by this; the supervisor ends the process when that is not enough.
         "spark.sql.streaming.stopTimeout": f"{round(settings.stop_timeout_s * 1000)}ms",
     }
+    if _has_manager(settings.spark_master):
+        # They end an application of which twice as many executors were lost as it has: by default in all its life.
+        conf["spark.executor.failuresValidityInterval"] = "1h"
     if settings.ui_port:
         conf["spark.ui.port"] = str(settings.ui_port)
     if mode is not None:

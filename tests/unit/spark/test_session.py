@@ -74,3 +74,19 @@ def test_an_application_asks_each_kind_of_cluster_for_the_cores_that_it_needs(
 )
 def test_the_cores_that_are_waited_for_are_those_asked_for(master: str, conf: dict[str, str], cores: int) -> None:
     assert session.asked_cores(SparkConf(loadDefaults=False).setAll(list(conf.items())), master) == cores
+
+
+@pytest.mark.parametrize(
+    ("master", "own", "interval"),
+    [
+        ("yarn", {}, "1h"),
+        ("k8s://https://host:6443", {}, "1h"),
+        ("yarn", {"spark.executor.failuresValidityInterval": "1d"}, "1d"),
+        ("spark://host:7077", {}, None),
+    ],
+)
+def test_lost_executors_are_not_counted_for_an_applications_whole_life(
+    master: str, own: dict[str, str], interval: str | None
+) -> None:
+    conf = session._conf(load({"spark_master": master, "spark_conf": own}), None)
+    assert conf.get("spark.executor.failuresValidityInterval") == interval
