@@ -197,12 +197,8 @@ def input_schema(settings: Settings) -> PaymentSchema:
 
 
 def _check_names(path: Path, fields: tuple[Field, ...]) -> None:
-    seen: set[str] = set()
     for field in fields:
-        name = field.name.lower()  # Spark resolves column names without regard to case
-        if name in seen:
-            raise refused(_SETTING, path, f"names the field {field.name!r} twice")
+        name = field.name.lower()
         if name == RULES_FIELD or name.startswith("_"):
             why = f"the filter adds {RULES_FIELD!r} to flagged records and uses names that begin with '_' itself"
             raise refused(_SETTING, path, f"has the field {field.name!r}, whose name is reserved ({why})")
-        seen.add(name)

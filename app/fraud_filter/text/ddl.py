@@ -94,12 +94,13 @@ def parse_columns(text: str) -> list[Column]:
         DdlError: it is no such text, or has a word that no payment's field may have.
     """
     columns = []
-    for name, kind, *more in (column.children for column in _parse(text, "columns").children):
+    found = [column.children for column in _parse(text, "columns").children]
+    for name, (_, kind, *more) in zip(_names(text, [token for token, *_ in found]), found, strict=True):
         nulls = [token for token in more if token.type in ("NOT", "NULL")]
         own = 2 if nulls and nulls[0].type == "NOT" else 1
         if len(nulls) > own:
             raise _not_here(text, nulls[own])
-        columns.append(Column(_name(text, name), str(_kind(text, kind)), own == 2))
+        columns.append(Column(name, str(_kind(text, kind)), own == 2))
     return columns
 
 
@@ -169,11 +170,17 @@ def place_in(text: str, at: int) -> str:
     return f"line {len(before)}, column {len(before[-1]) + 1}"
 
 
-def _name(text: str, token: Any) -> str:
-    name = str(token).strip("`")
-    if "`" in name:
-        raise _wrong(text, token.start_pos, "a name may not hold a backtick")
-    return name
+def _names(text: str, tokens: list[Any]) -> list[str]:
+    """The names of fields, each another one: Spark knows them without regard to case."""
+    names: list[str] = []
+    for token in tokens:
+        name = str(token).strip("`")
+        if "`" in name:
+            raise _wrong(text, token.start_pos, "a name may not hold a backtick")
+        if name.lower() in map(str.lower, names):
+            raise _wrong(text, token.start_pos, f"the field {name!r} is there twice")
+        names.append(name)
+    return names
 
 
 def _kind(text: str, tree: Any, depth: int = 0) -> Kind:
@@ -185,13 +192,9 @@ def _kind(text: str, tree: Any, depth: int = 0) -> Kind:
     if word.type == "DECIMAL":
         return _decimal(text, inner)
     if word.type == "STRUCT":
-        parts: dict[str, Kind] = {}
-        for part in inner:
-            name = _name(text, part.children[0])
-            if name.lower() in map(str.lower, parts):
-                raise _wrong(text, part.children[0].start_pos, f"the field {name!r} is there twice")
-            parts[name] = _kind(text, part.children[-1], depth + 1)
-        return Kind("STRUCT", tuple(parts.items()))
+        names = _names(text, [part.children[0] for part in inner])
+        kinds = (_kind(text, part.children[-1], depth + 1) for part in inner)
+        return Kind("STRUCT", tuple(zip(names, kinds, strict=True)))
     *keys, values = inner
     for key in keys:
         if _kind(text, key, depth + 1) != Kind("STRING"):
