@@ -19,17 +19,10 @@ from fraud_filter.modes import MODES
 from lab.harness.tables import markdown, write_between
 
 METRICS, SETTINGS = HOME / "docs/metrics.md", HOME / "docs/settings.md"
-_OF_METRICS = ("metric", "labels", "meaning")
-_OF_SETTINGS = ("setting", "default", "accepts", "meaning")
+_OF_METRICS = ("metric", "meaning")
+_OF_SETTINGS = ("setting", "default; also accepted", "meaning")
 #: Labels that docs/metrics.md names once.
 _OF_ALL = {"mode", "query"}
-_KINDS: dict[Any, str] = {
-    bool: "`true`, `false`",
-    int: "integer",
-    float: "number",
-    Path: "file",
-    dict[str, str]: "JSON object",
-}
 
 
 def write_metrics(file: Path = METRICS) -> None:
@@ -44,17 +37,13 @@ def write_metrics(file: Path = METRICS) -> None:
 
 def _table(program: Program) -> str:
     entries = [entry for entry in CATALOGUE if entry.program == program]
-    return markdown(
-        _OF_METRICS,
-        [
-            (
-                f"`{entry.name}`",
-                _code(label for label in entry.labels if label not in _OF_ALL),
-                _told(entry),
-            )
-            for entry in entries
-        ],
-    )
+    return markdown(_OF_METRICS, [(f"`{entry.name}{_labels(entry)}`", _told(entry)) for entry in entries])
+
+
+def _labels(entry: Entry[Any]) -> str:
+    """Its further labels, as PromQL has them in braces."""
+    further = ", ".join(label for label in entry.labels if label not in _OF_ALL)
+    return further and f"{{{further}}}"
 
 
 def _told(entry: Entry[Any]) -> str:
@@ -79,7 +68,8 @@ def write_settings(file: Path = SETTINGS) -> None:
 
 
 def _row(name: str, field: FieldInfo) -> tuple[str, ...]:
-    return f"`{env_name(name)}`", _default(field), _accepted(field), str(field.description)
+    accepted = _accepted(field)
+    return f"`{env_name(name)}`", _default(field) + (accepted and f"; {accepted}"), str(field.description)
 
 
 def _default(field: FieldInfo) -> str:
@@ -92,18 +82,15 @@ def _default(field: FieldInfo) -> str:
 
 
 def _accepted(field: FieldInfo) -> str:
-    choices = [choice for choice in get_args(field.annotation) if field.annotation != dict[str, str]]
-    if choices:
-        return ", ".join(f"`{choice}`" for choice in choices)
-    bounds = []
-    for bound in field.metadata:
-        if isinstance(bound, Gt):
-            bounds.append(f"above {bound.gt}")
-        elif isinstance(bound, Ge):
-            bounds.append(f"from {bound.ge}")
-        elif isinstance(bound, Le):
-            bounds.append(f"to {bound.le}")
-    return " ".join((_KINDS.get(field.annotation, "text"), *bounds))
+    """The choices beside the default, or the bounds of a number; "" where the description says it."""
+    if field.annotation is bool:
+        return f"`{json.dumps(not field.default)}`"
+    if isinstance(field.default, str) and (choices := get_args(field.annotation)):
+        return ", ".join(f"`{choice}`" for choice in choices if choice != field.default)
+    bounds = {type(bound): bound for bound in field.metadata}
+    least, above, most = bounds.get(Ge), bounds.get(Gt), bounds.get(Le)
+    parts = [f"above {above.gt}"] if above else [f"{least.ge}" if most else f"from {least.ge}"] if least else []
+    return " to ".join([*parts, *([f"{most.le}"] if most else [])])
 
 
 if __name__ == "__main__":

@@ -32,6 +32,16 @@ def changes(former: Iterable[Sequence[str]], rows: Iterable[Sequence[str]]) -> l
     return sorted(told + gone)
 
 
+def in_short(words: Sequence[str]) -> str:
+    """What may be done, such as `read payments, payments.flagged`: the verb of names in a row stands once."""
+    told, before = [], ""
+    for word in words:
+        verb, _, name = word.partition(" ")
+        told.append(name if verb == before and verb in ("read", "write", "group") else word)
+        before = verb
+    return ", ".join(told)
+
+
 def _written(name: str) -> list[str]:
     before, after = tables.find_place(FILE, name)
     return FILE.read_text(encoding="utf-8").removeprefix(before).removesuffix(after).strip().splitlines()

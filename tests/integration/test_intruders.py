@@ -102,7 +102,7 @@ def _cell(had: dict[str, list[str]]) -> str:
     """What was had, and after it where: places that give the same stand together."""
     places: dict[str, list[str]] = {}
     for place, words in had.items():
-        places.setdefault(", ".join(words), []).append(f"`{place}`")
+        places.setdefault(documented.in_short(words), []).append(f"`{place}`")
     return "; ".join(f"{words}: {' '.join(where)}" for words, where in places.items())
 
 
