@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,10 @@ from fraud_filter.kafka.consumer import open_consumer
 from fraud_filter.monitor import input_watch
 from fraud_filter.monitor.input_watch import InputWatch, ReadableEnds, watch_input
 from fraud_filter.monitor.monitor import Monitor
-from lab.harness.broker import Broker
+from lab.harness.broker import HOST, Broker
 from lab.harness.processes import Child, free_ports
 from lab.harness.workspace import Workspace
 from running import until
-from second_broker import NODE, second_broker
 
 MANY = 1000
 LOOKS = 20
@@ -195,3 +195,32 @@ def test_a_look_at_a_thousand_partitions_is_a_few_requests(many: Settings) -> No
     print(f"measured: slowest look {max(times):.3f} s, {dict(+asked)} in {LOOKS} looks")  # noqa: T201
     assert 0 < asked["ListOffsets"] <= 3 * LOOKS
     assert sum(asked.values()) <= 6 * LOOKS
+
+
+# -- a second broker beside an embedded one, so that a partition can lose its leader while others keep theirs
+
+
+NODE = 2
+
+
+def second_broker(first: Broker, workspace: Workspace, java_home: Path, jars: Sequence[Path]) -> Child:
+    """Joins the cluster of `first`, which lies in `workspace`; not yet started."""
+    made = (workspace.path / "server.properties").read_text(encoding="utf-8")
+    (port,) = free_ports(1)
+    own = {
+        "process.roles": "broker",
+        "node.id": NODE,
+        "listeners": f"BROKER://{HOST}:{port}",
+        "advertised.listeners": f"BROKER://{HOST}:{port}",
+        "log.dirs": workspace.path / "second",
+    }
+    properties = workspace.path / "second.properties"  # of two equal names the last one counts
+    properties.write_text("\n".join([made, *(f"{name}={value}" for name, value in own.items()), ""]), encoding="utf-8")
+    java: list[str | Path] = [java_home / "bin" / "java", "-XX:+UseSerialGC", "-cp", ":".join(map(str, jars))]
+    cluster = re.search(r"cluster\.id=(\S+)", (workspace.path / "kafka/meta.properties").read_text(encoding="utf-8"))
+    assert cluster, f"no cluster at {first.address}"
+    tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster[1]}", "--config", str(properties)]
+    with Child("formatting", [*java, *tool], log=workspace.logs / "second-format.log") as formatting:
+        assert formatting.wait(60) == 0, formatting.tail()
+    argv = [*java[:2], "-Xmx256m", *java[2:], "kafka.Kafka", properties]
+    return Child("the second broker", argv, log=workspace.logs / "second.log")

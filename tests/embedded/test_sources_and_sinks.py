@@ -1,4 +1,4 @@
-"""The rate and socket sources, and the console and memory sinks, in each mode that takes them."""
+"""The rate and socket sources, the console and memory sinks, in each mode that takes them, and JSON with schema ids."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ from typing import Any
 import pytest
 
 from exhaustive import exhaustive
+from fraud_filter.audit.run import audit
 from fraud_filter.config import Settings, load
 from fraud_filter.errors import UsageError
+from fraud_filter.generator.payments import MadePayments, Shares
+from fraud_filter.generator.sender import Sender
+from fraud_filter.generator.source import Steady
 from fraud_filter.modes import MODES
 from fraud_filter.oracle.payments import PaymentReader
 from fraud_filter.query import sinks
@@ -25,7 +29,7 @@ from fraud_filter.supervisor.failures import explain_failure
 from fraud_filter.supervisor.query_run import prepare, start
 from hostile_records import SCHEMA
 from lab.harness.processes import Child
-from running import until, wait_until
+from running import Stage, payment, until, wait_until
 
 RATE_MODES = [name for name, mode in MODES.items() if "rate" in mode.sources and "console" in mode.sinks]
 SOCKET_MODES = [name for name, mode in MODES.items() if "socket" in mode.sources and "memory" in mode.sinks]
@@ -105,8 +109,8 @@ class _Lines(socketserver.StreamRequestHandler):
     """What `nc -lk` does with these lines: each connection gets all of them, and stays open."""
 
     def handle(self) -> None:
-        for payment in PAYMENTS:
-            self.wfile.write(json.dumps(payment).encode() + b"\n")
+        for one in PAYMENTS:
+            self.wfile.write(json.dumps(one).encode() + b"\n")
         self.wfile.write(b"no JSON\n")
         self.rfile.read()
 
@@ -176,3 +180,27 @@ def test_a_format_that_a_mode_can_not_run_is_refused_in_words(
 
     with pytest.raises(UsageError, match=said):
         run()
+
+
+# -- JSON behind Schema Registry's prefix, from the generator to the audit
+
+
+def test_json_behind_a_schema_id_is_decided(spark: Any, stage: Stage) -> None:
+    own = {"record_format": "json-registry", "checkpoint": str(stage.directory / "checkpoint")}
+    settings = stage.settings().model_copy(update=own)
+    made = MadePayments.for_settings(settings, Steady(500), seed=1, shares=Shares(flagged=0.3, malformed=0.2))
+    sent = Sender(settings, made, count=200).run()
+    bare = [payment("bare", 6000), b"\0\0", b"\1\0\0\0\0" + payment("other", 6000)]
+    stage.send([("card", value) for value in bare])
+    expected = (sent.flagged or 0) + sent.malformed + len(bare)
+    inputs = check_inputs(settings)
+    query = start(sinks.write(prepare(spark, inputs, settings, "").decisions, inputs.mode, settings, 0), settings)
+    try:
+        until(lambda: sum(map(len, stage.written().values())) >= expected or not query.isActive, "all is decided", 90)
+        assert query.exception() is None
+    finally:
+        query.stop()
+    result = audit(settings)
+    assert result.ok
+    assert (result.expected, result.rejected) == (sent.flagged, sent.malformed + len(bare))
+    assert result.reject_reasons["no-schema-id"] == len(bare)

@@ -1,10 +1,14 @@
-"""The pinned Spark has what `spark/internals.py` uses of its private state: to be run first on another version."""
+"""The private state of the pinned Spark that `spark/internals.py` uses: run this first on another version."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from fraud_filter.spark.internals import BatchEnd
+from running import until
 
 SQL = "org.apache.spark.sql"
 ENGINE = f"{SQL}.execution.streaming.runtime"
@@ -34,3 +38,34 @@ def test_spark_has_it(spark: Any, name: str) -> None:
     methods = {method.getName() for method in loaded.getMethods()}
     fields = {f"[{field.getName()}]" for field in loaded.getDeclaredFields()}
     assert [member for member in USED[name] if member not in methods | fields] == []
+
+
+# -- an engine of batches that is asked to end has committed all that it has begun, whenever it is asked
+
+
+_TIMES = 8
+
+
+def newest(checkpoint: Path, log: str) -> int:
+    return max((int(path.name) for path in (checkpoint / log).glob("[0-9]*")), default=-1)
+
+
+def start(spark: Any, checkpoint: Path, rate: int) -> Any:
+    """Batches of a query, as fast as they come; `rate` is in rows per second."""
+    rows = spark.readStream.format("rate").option("rowsPerSecond", rate).load()
+    written = rows.selectExpr("value", "hash(value) AS other").writeStream.format("noop")
+    query = written.trigger(processingTime="0 seconds").option("checkpointLocation", str(checkpoint)).start()
+    until(lambda: newest(checkpoint, "commits") >= 1, "batches", 120)
+    return query
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("rate", [1000, 1], ids=["each batch has data", "most looks find none"])
+def test_no_batch_is_cut_off_in_its_middle(spark: Any, tmp_path: Path, rate: int) -> None:
+    """A batch that was planned and is not committed would be decided again by the next filter."""
+    for number in range(_TIMES):
+        checkpoint = tmp_path / str(number)
+        query = start(spark, checkpoint, rate)
+        until(BatchEnd(spark, query).ask, "a moment at which a batch may be the last one", 60)
+        assert query.awaitTermination(60)
+        assert newest(checkpoint, "offsets") == newest(checkpoint, "commits")

@@ -101,7 +101,7 @@ def purls(bill: dict[str, Any], kind: str) -> set[str]:
     return {purl for purl in named if purl.startswith(f"pkg:{kind}/")}
 
 
-#: The builds themselves refuse what is not locked (above, and `tests/unit/java/test_jarcopy.py`).
+#: The builds themselves refuse what is not locked (above, and `tests/unit/java/test_jars.py`).
 repeats = pytest.mark.exhaustive
 
 

@@ -1,7 +1,8 @@
-"""Entries of a checkpoint's logs, as Spark 4.2 wrote them (tests/data/checkpoints) and cut off at every byte."""
+"""Entries of a checkpoint's logs, as Spark 4.2 wrote them and cut off at every byte, and what they tell."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from fraud_filter.checkpoint.entries import (
     parse_initial_offset,
     parse_offset_entry,
 )
+from fraud_filter.checkpoint.progress import StateProgress, from_event, offsets_of
 
 DATA = Path(__file__).parents[2] / "data" / "checkpoints"
 OFFSETS = sorted(path for path in DATA.glob("*/offsets/*") if path.name.isdigit())
@@ -81,3 +83,49 @@ def test_other_offsets_of_a_topic_leave_the_rest_as_it_is(version: int, head: st
     moved = parse_offset_entry(4, content.encode()).moved("payments", {1: 8, 0: 5})
     expected = content.replace('{"0":3}', '{"0":5,"1":8}')
     assert moved.content.decode() == expected
+
+
+# -- progress from what Spark 4.2 really sent and wrote: the events and log entries in tests/data
+
+
+EVENTS = Path(__file__).parents[2] / "data"
+
+
+@pytest.mark.parametrize("mode", ["micro-batch", "async-progress", "real-time"])
+def test_a_progress_event(mode: str) -> None:
+    event = json.loads((EVENTS / f"progress-{mode}.json").read_text())
+    progress = from_event(event, "payments")
+    assert progress.number == event["batchId"]
+    assert progress.rows == event["numInputRows"] > 0
+    assert set(progress.end) == {0, 1}
+    if progress.start:  # none before the first record
+        assert sum(progress.end.values()) - sum(progress.start.values()) == progress.rows
+    assert progress.durations_s["triggerExecution"] > 0
+    assert progress.rows_per_second is None or progress.rows_per_second > 0
+
+
+def test_offsets_of_another_source_are_none() -> None:
+    event = json.loads((EVENTS / "progress-micro-batch.json").read_text())
+    event["sources"][0]["endOffset"] = 17
+    assert from_event(event, "payments").end == {}
+    assert from_event({**event, "sources": []}, "payments").start == {}
+
+
+@pytest.mark.parametrize("metadata", ["", '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}'])
+def test_an_entry_of_the_offset_log_with_and_without_metadata(metadata: str) -> None:
+    text = f'v1\n{metadata}\n{{"payments":{{"1":34,"0":12}}}}'
+    (offset,) = parse_offset_entry(7, text.encode()).offsets
+    assert offsets_of(offset, "payments") == {0: 12, 1: 34}
+    assert offsets_of(offset, "other") == {}
+
+
+def test_the_state_of_all_operators_is_told_together() -> None:
+    event = json.loads((EVENTS / "progress-micro-batch.json").read_text())
+    assert from_event(event, "payments").state is None
+    files = {"customMetrics": {"rocksdbSstFileSize": 4096}}
+    operators = [
+        {"numRowsTotal": 3, "memoryUsedBytes": 100, "commitTimeMs": 250, "numRowsDroppedByWatermark": 0, **files},
+        {"numRowsTotal": 4, "memoryUsedBytes": 50, "commitTimeMs": 500, "numRowsDroppedByWatermark": 2},
+    ]
+    state = from_event({**event, "stateOperators": operators}, "payments").state
+    assert state == StateProgress(keys=7, memory_bytes=150, disk_bytes=4096, commit_s=0.75, late=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import yaml
 
 from fraud_filter.home import HOME
 from fraud_filter.metrics.catalogue import CATALOGUE
+from lab.harness.tables import find_place
 
 BOARDS = HOME / "monitoring/grafana/boards"
 DASHBOARDS = sorted((HOME / "monitoring/grafana/dashboards").glob("*.json"))
@@ -258,3 +260,39 @@ def test_the_objective_is_what_the_probe_tells_everywhere() -> None:
             "configRefId": "objective",
             "mappings": [{"fieldName": asked_for["legendFormat"], "handlerKey": "threshold1"}],
         }
+
+
+# -- others can import rules and dashboards as monitoring/README.md says
+
+
+README = HOME / "monitoring/README.md"
+RULE_FILES = HOME / "monitoring/prometheus/rules"
+
+
+def snippet() -> str:
+    """The Prometheus configuration that the document shows."""
+    before, after = find_place(README, "prometheus")
+    text = README.read_text(encoding="utf-8").removeprefix(before).removesuffix(after).strip()
+    return text.removeprefix("```yaml\n").removesuffix("```")
+
+
+def scrapes() -> set[str]:
+    config: dict[str, Any] = yaml.safe_load(snippet())
+    return {scrape["job_name"] for scrape in config["scrape_configs"]}
+
+
+def test_promtool_takes_the_rules_as_the_document_says(promtool: str, tmp_path: Path) -> None:
+    shutil.copytree(RULE_FILES, tmp_path / "rules")
+    (tmp_path / "prometheus.yml").write_text(snippet())
+    command = [promtool, "check", "config", "--lint=all", "--lint-fatal", str(tmp_path / "prometheus.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for path in RULE_FILES.glob("*.yml"):
+        assert f"Checking {tmp_path}/rules/{path.name}" in done.stdout
+
+
+def test_every_job_that_a_rule_or_a_panel_asks_for_is_in_the_document() -> None:
+    texts = [path.read_text() for path in RULE_FILES.glob("*.yml")]
+    texts += [path.read_text().replace('\\"', '"') for path in HOME.glob("monitoring/grafana/dashboards/*.json")]
+    asked = {job for text in texts for jobs in re.findall(r'job(?:=~?|!~?)"([^"]+)"', text) for job in jobs.split("|")}
+    assert asked - {"$job"} == scrapes()
