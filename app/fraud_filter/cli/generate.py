@@ -31,6 +31,7 @@ def _number(name: str, unit: str, meaning: str, default: float | None = None) ->
 
 @click.command()
 @_number("--rate", "N", "records per second", 100)
+@click.option("--at-random", is_flag=True, help="each record at a moment of its own (Poisson), in place of even steps")
 @_number("--burst-every", "S", "a burst so often, at the end of each S seconds  [none]")
 @_number("--burst-length", "S", "burst: how long each takes", 1)
 @_number("--burst-rate", "N", "burst: records per second in it  [10 x --rate]")
@@ -101,7 +102,7 @@ def _made(settings: Settings, given: dict[str, Any]) -> Source:
     _refuse(("select", "speed"), "goes with --replay only")
     shares = Shares(given["flagged_share"], given["malformed_share"], given["fraud_share"])
     seed = secrets.randbits(32) if given["seed"] is None else given["seed"]
-    source = made_source(settings, _pace(given), seed=seed, shares=shares)
+    source = made_source(settings, _pace(given, seed), seed=seed, shares=shares)
     if isinstance(source, MadeRecords):
         of = f"is for payments: {settings.payment_schema} requires other fields, which are made up by type"
         _refuse(("flagged_share", "fraud_share"), of)
@@ -113,10 +114,10 @@ def _replayed(settings: Settings, given: dict[str, Any]) -> Source:
     from fraud_filter.schema import load_schema
 
     _refuse(("flagged_share", "malformed_share", "fraud_share", "seed"), "is for made-up payments, not for --replay")
-    own_pace = _is_given("rate") or _is_given("burst_every")
+    own_pace = any(map(_is_given, ("rate", "burst_every", "at_random")))
     if own_pace:
         _refuse(("speed",), "is a multiple of the recorded pace: leave out --rate and --burst-every")
-    pace = _pace(given)
+    pace = _pace(given, seed=0)
     return Replay(
         given["replay"],
         load_schema(settings.payment_schema),
@@ -126,13 +127,14 @@ def _replayed(settings: Settings, given: dict[str, Any]) -> Source:
     )
 
 
-def _pace(given: dict[str, Any]) -> Pace:
-    from fraud_filter.generator.source import Burst, Steady
+def _pace(given: dict[str, Any], seed: int) -> Pace:
+    from fraud_filter.generator.source import AtRandom, Burst, Steady
 
     rate, every = given["rate"], given["burst_every"]
     if every is None:
         _refuse(("burst_rate", "burst_length"), "goes with --burst-every only")
-        return Steady(rate)
+        return AtRandom(rate, seed) if given["at_random"] else Steady(rate)
+    _refuse(("at_random",), "does not go with --burst-every")
     burst_rate = rate * _BURST_FACTOR if given["burst_rate"] is None else given["burst_rate"]
     return Burst(rate, burst_rate, every, given["burst_length"])
 

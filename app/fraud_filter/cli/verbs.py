@@ -51,7 +51,7 @@ EXTRAS = {
     "generate": ("duckdb", "faker"),
     "audit": ("duckdb", "pyarrow"),
     "stack": ("bcrypt", "docker", "jwt"),
-    "lab": ("jinja2", "matplotlib", "sqlglot"),
+    "lab": ("jinja2", "matplotlib"),
 }
 #: The extra that holds all others, for the verbs that prove the filter.
 _ALL = "lab"

@@ -1,6 +1,6 @@
 """What is sent and when: batches of ready records, the interface of whatever makes them, and paces.
 
-A pace is a formula over the number of a record: steady, or in bursts.
+A pace is a formula over the number of a record: steady, at random, or in bursts.
 """
 
 from __future__ import annotations
@@ -46,6 +46,31 @@ class Steady:
     def due_s(self, first: int, count: int) -> Seconds:
         """See Pace."""
         return np.arange(first, first + count) / self.rate
+
+
+#: Records that arrive at random within the time that they take at a steady rate.
+_BLOCK = 1000
+
+
+@dataclass(frozen=True)
+class AtRandom:
+    """`rate` payments/s, each at a moment of its own, which `seed` draws: a Poisson process.
+
+    But each thousand takes as long as at a steady pace, so that a run has the rate that was asked for.
+    """
+
+    rate: float
+    seed: int
+
+    def __post_init__(self) -> None:
+        check_rate("--rate", self.rate)
+
+    def due_s(self, first: int, count: int) -> Seconds:
+        """See Pace."""
+        blocks = range(first // _BLOCK, (first + count - 1) // _BLOCK + 1)
+        moments = [block + np.sort(np.random.default_rng([self.seed, block]).random(_BLOCK)) for block in blocks]
+        begin = first % _BLOCK
+        return np.concatenate(moments)[begin : begin + count] * _BLOCK / self.rate
 
 
 @dataclass(frozen=True)

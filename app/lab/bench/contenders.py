@@ -15,15 +15,17 @@ from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
 from lab.bench.changes import parse_change, parse_options
 from lab.bench.flink import program as flink
-from lab.bench.launch import Launch
+from lab.bench.launch import Launch, shipped
 from lab.bench.streams import program as streams
+from lab.harness.drain import END_MARK
 from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.processes import Child
 from lab.harness.programs import filter_program
 
 STREAMS, STREAMS_EOS = "streams", "streams-eos"
-FLINK, FLINK_EOS, FLINK_VELOCITY = "flink", "flink-eos", "flink-velocity"
+FLINK, FLINK_EOS, FLINK_JSON, FLINK_VELOCITY = "flink", "flink-eos", "flink-json", "flink-velocity"
 VELOCITY = "velocity"
+COPY, FLINK_COPY = "copy", "flink-copy"
 #: What a contender promises of its decisions.
 AT_LEAST_ONCE, TRANSACTIONS = "at-least-once", "exactly-once, when a transaction is committed"
 #: Former contenders, and what to do instead.
@@ -44,7 +46,9 @@ class Contender:
     the versions of the report; `lacks` the sentence that says what must be done before it can run here, with the user's
     settings, empty when nothing. `is_extra`: it takes part only where it is named. `label`: its name as topics can have
     it. `partitions` of its input topic, 0 for those of the load; `checkpoints`: the directory that takes Spark's, None
-    for the workspace.
+    for the workspace. `takes_query`: it can run a query of the user's in place of rules. `has_places`: what it writes
+    tells which record it is about; without, there is neither latency nor audit. `mark` is the value of the record by
+    which the end of a load is told; with another than the usual one no record is malformed.
     """
 
     name: str
@@ -60,20 +64,24 @@ class Contender:
     label: str = ""
     partitions: int = 0
     checkpoints: Path | None = None
+    takes_query: bool = False
+    mark: bytes = END_MARK
+    has_places: bool = True
 
 
 def _filter(name: str, words: str, mode: ModeName, shared: Any = None, **options: Any) -> Contender:
     def settings(stack: EmbeddedStack) -> Mapping[str, Any]:
         return {"mode": mode, **(shared(stack) if shared else {})}
 
-    delivery = MODES[mode].delivery_guarantee
-    return Contender(name, words, partial(_run_filter, mode), settings, is_filter=True, delivery=delivery, **options)
+    options = {"delivery": MODES[mode].delivery_guarantee, "takes_query": shared is None, **options}
+    return Contender(name, words, partial(_run_filter, mode), settings, is_filter=True, **options)
 
 
 def _engine(name: str, words: str, engine: ModuleType, *, transactions: bool = False, **options: Any) -> Contender:
     if transactions:
         options |= {"own": engine.EXACTLY_ONCE, "delivery": TRANSACTIONS}
-    return Contender(name, words, engine.program, versions=engine.versions, lacks=engine.lacks, **options)
+    options = {"program": engine.program, "versions": engine.versions, "lacks": engine.lacks, **options}
+    return Contender(name, words, **options)
 
 
 def _run_filter(mode: ModeName, launch: Launch) -> Child:
@@ -89,6 +97,10 @@ VELOCITY_RULES = Path(__file__).parent / "velocity.yml"
 
 def _velocity(_: EmbeddedStack) -> Mapping[str, Any]:
     return {"rules": VELOCITY_RULES}
+
+
+def _copy(_: EmbeddedStack) -> Mapping[str, Any]:
+    return {**shipped(), "query": f"{Path(__file__).with_name('copy_query.py')}:transform"}
 
 
 #: In the order in which they are shown.
@@ -128,8 +140,23 @@ CONTENDERS: Mapping[str, Contender] = {
             FLINK_VELOCITY,
             "Apache Flink with the same three windows, in processing time",
             flink,
+            program=partial(flink.program, windows=True),
             shared=_velocity,
             is_extra=True,
+        ),
+        _engine(
+            FLINK_JSON,
+            "Apache Flink, whose source parses each payment once; it gets no malformed records",
+            flink,
+            program=partial(flink.program, is_parsed=True),
+            mark=flink.PARSED_MARK,
+            is_extra=True,
+        ),
+        _filter(
+            COPY, "Spark in real-time mode that copies each record", "real-time", _copy, is_extra=True, takes_query=True
+        ),
+        _engine(
+            FLINK_COPY, "Apache Flink that copies each record", flink, shared=_copy, is_extra=True, takes_query=True
         ),
     )
 }
@@ -181,8 +208,14 @@ def available(named: Sequence[Contender], settings: Settings) -> list[Contender]
         UsageError: a named one can't run here; the message says what must be done.
     """
     if not named:
-        return [one for one in parse_contenders(CONTENDERS) if not one.is_extra and not one.lacks(settings)]
+        return [one for one in parse_contenders(CONTENDERS) if not one.is_extra and not _lacks(one, settings)]
     for one in named:
-        if lacks := one.lacks(settings):
+        if lacks := _lacks(one, settings):
             raise UsageError(f"argument --contenders: {one.name!r} can't run here: {lacks}")
     return list(named)
+
+
+def _lacks(one: Contender, settings: Settings) -> str:
+    if settings.query and not one.takes_query:
+        return "it decides by rules, and you name a query of yours"
+    return one.lacks(settings)

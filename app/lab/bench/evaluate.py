@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from lab.bench.readback import Payments
@@ -9,14 +12,26 @@ from lab.bench.result import RateResult
 from lab.bench.statistics import count_latencies, summarise
 from lab.harness.sampler import Sampler
 
+#: Who waits for the end of a batch was due in so many seconds before or after it.
+_AROUND_S = 2.0
 
-def evaluate(rate: float, payments: Payments, sampler: Sampler, *, settle_s: float, seconds: float) -> RateResult:
+
+def evaluate(
+    rate: float,
+    payments: Payments,
+    sampler: Sampler,
+    *,
+    settle_s: float,
+    seconds: float,
+    ends_s: Sequence[float] = (),
+) -> RateResult:
     """The figures of one rate.
 
     Args:
         settle_s: left out at the beginning.
         seconds: measured after that.
         payments: all that were sent at this rate, those of the settling included.
+        ends_s: when the contender's batches were committed, seconds since 1970.
         sampler: which has watched the programs meanwhile, the contender under that name.
     """
     began_us = int(payments.due_us.min()) + round(settle_s * 1e6)
@@ -24,7 +39,6 @@ def evaluate(rate: float, payments: Payments, sampler: Sampler, *, settle_s: flo
     measured = payments.select((payments.due_us >= began_us) & (payments.due_us < ended_us))
     decided = measured.select(measured.decided_ms > 0)
     counts = count_latencies(decided.due_us, decided.decided_ms)
-    lag, behind_s = _late(payments)
     spans = {
         name: sampler.cpu_between(name, began_us / 1e6, ended_us / 1e6) for name in ("contender", "broker", "generator")
     }
@@ -39,8 +53,9 @@ def evaluate(rate: float, payments: Payments, sampler: Sampler, *, settle_s: flo
         cpu_s=spans,
         rss_mib=sampler.peak_rss_mib("contender"),
         stolen_share=sampler.stolen_between(began_us / 1e6, ended_us / 1e6),
-        lag=lag,
-        behind_s=behind_s,
+        decided_share=_decided_share(decided),
+        lag=int((payments.decided_ms > payments.appended_ms.max()).sum()),
+        batch_ends_ms=_batch_ends(decided, ends_s),
         gap_s=_longest_gap(payments),
     )
 
@@ -64,8 +79,32 @@ def _longest_gap(payments: Payments) -> float:
     return float(np.diff(moments).max(initial=0)) / 1000
 
 
-def _late(payments: Payments) -> tuple[int, float]:
-    """Decisions that were to come when the last payment was appended, and the seconds until the last of them."""
-    end_ms = int(payments.appended_ms.max())
-    late = payments.decided_ms[payments.decided_ms > end_ms]
-    return len(late), float(late.max() - end_ms) / 1000 if len(late) else 0.0
+def _waits_ms(decided: Payments) -> Any:
+    return decided.decided_ms - decided.due_us / 1000
+
+
+def _decided_share(decided: Payments) -> float | None:
+    """How many payments were decided in a second, of those that were due in it.
+
+    Waits that grow by 0.1 s each second are those of a contender that decides 10 of 11. How they grow the medians of
+    the first and of the last third tell, which a pause leaves as they are. None for too few payments.
+    """
+    third = len(decided) // 3
+    if not third:
+        return None
+    order = np.argsort(decided.due_us)
+    first, last = (decided.select(part) for part in (order[:third], order[-third:]))
+    growth_ms = float(np.median(_waits_ms(last)) - np.median(_waits_ms(first)))
+    return round(1 / (1 + max(growth_ms, 0) * 1000 / float(np.median(last.due_us) - np.median(first.due_us))), 4)
+
+
+def _batch_ends(decided: Payments, ends_s: Sequence[float]) -> list[float]:
+    """The longest wait around each end of a batch within the measured seconds; none where batches are short."""
+    if not len(decided):
+        return []
+    due_s, waits_ms = decided.due_us / 1e6, _waits_ms(decided)
+    seen = [end for end in ends_s if due_s.min() + _AROUND_S < end < due_s.max() - _AROUND_S]
+    if len(seen) * 4 * _AROUND_S > due_s.max() - due_s.min():
+        return []
+    around = (waits_ms[abs(due_s - end) < _AROUND_S] for end in seen)
+    return [round(float(waits.max()), 1) for waits in around if len(waits)]

@@ -30,6 +30,9 @@ LOOKS: Mapping[str, Look] = {
     "flink-eos": Look("#b49bd6", "8"),
     "velocity": Look("#8a6d1b", "d"),
     "flink-velocity": Look("#b0529c", "X"),
+    "flink-json": Look("#4f3a86", "p"),
+    "copy": Look("#3f7f93", "H"),
+    "flink-copy": Look("#c08fc9", "1"),
 }
 
 #: What is compared besides, such as a mode with another setting: another eight colours and markers, in order.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 from fraud_filter.errors import UsageError
 from lab.bench.names import split
@@ -25,6 +26,8 @@ class Load:
     `seconds` are measured at the lowest rate, at most `OTHERS_S` at the others, which have more payments; before each
     rate `settle_s` are left out, and `warmup_s` at `warmup_rate` once for each start. `fraud_share` is labelled fraud.
     `kill`: in the middle of each rate's seconds the contender is killed, and started again at once.
+    `at_random`: payments arrive at moments of their own, in place of even steps.
+    A query of the user's gets records by `schema`, payments without one, and none that is malformed.
 
     Raises:
         UsageError: the shares are more than 1 together.
@@ -41,6 +44,8 @@ class Load:
     fraud_share: float = 0
     seed: int = 1
     kill: bool = False
+    schema: Path | None = None
+    at_random: bool = False
 
     def __post_init__(self) -> None:
         left = 1.0

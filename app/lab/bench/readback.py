@@ -1,14 +1,15 @@
 """What a start of a contender has decided, read back from the topics when it is over.
 
-While it runs only the few rejected records are read: the marks among them tell how far it is. What transactions write
-has no stamp of when they were committed: there a consumer notes when it gets each record.
+While it runs only the few rejected records are read, or of a query of the user's where its topic ends. What
+transactions write has no stamp of when they were committed: there a consumer notes when it gets each record.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,15 +18,18 @@ from typing import Any
 import numpy as np
 from confluent_kafka import Consumer, TopicPartition
 
+from fraud_filter.audit.rows import read_place
 from fraud_filter.config import Settings, output_topics
 from fraud_filter.generator.sender import HEADER_GENERATED_AT
 from fraud_filter.kafka.consumer import find_bounds, find_partitions, has_passed, open_consumer, read_records
-from fraud_filter.records import read_source
+from fraud_filter.records import Source, read_source
 
 #: Offsets have less than 40 bits here: partition and offset are one number.
 _OFFSET_BITS = 40
 _NOT_DUE = -1
 _POLL_S = 0.1
+#: No row for so long, in seconds, and a query of the user's has written all that it will.
+_QUIET_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ def _decisions(settings: Settings) -> Iterator[tuple[int, int]]:
 
 def _place(settings: Settings, message: Any) -> int | None:
     """Partition and offset of the payment that a record decides about; None: of this topic there is none."""
-    source = read_source(message.headers())
+    source: Source | None = (read_place if settings.query else read_source)(message.headers())
     if source is None or source.topic != settings.input_topic:
         return None
     return int(source.partition << _OFFSET_BITS | source.offset)
@@ -158,8 +162,33 @@ def is_all_committed(settings: Settings) -> bool:
         )
 
 
-class RejectedTail:
-    """Follows the rejected topic; asked now and then, it costs next to nothing in between."""
+class Tail(ABC):
+    """How far a contender is, told by what it writes; asked now and then, it costs next to nothing in between."""
+
+    @abstractmethod
+    def has_passed(self, end: Mapping[int, int]) -> bool:
+        """Whether all records before the offsets `end` of the input partitions are decided by now."""
+
+
+class QuietTail(Tail):
+    """Looks at the end of the flagged topic, which rows of a query of the user's go to."""
+
+    def __init__(self, rows: Callable[[], int]) -> None:
+        self._rows, self._known, self._since = rows, rows(), time.monotonic()
+
+    def has_passed(self, end: Mapping[int, int]) -> bool:  # noqa: ARG002 - which rows are to come nobody knows
+        """Whether rows came, and none for some seconds."""
+        if (now := self._rows()) != self._known:
+            self._known, self._since = now, time.monotonic()
+        return self.has_begun() and time.monotonic() - self._since > _QUIET_S
+
+    def has_begun(self) -> bool:
+        """Whether any row came."""
+        return self._rows() > 0
+
+
+class RejectedTail(Tail):
+    """Follows the rejected topic: the marks among the few records there tell how far a filter is."""
 
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
@@ -176,16 +205,19 @@ class RejectedTail:
 
 
 @contextmanager
-def follow_rejected(settings: Settings) -> Iterator[RejectedTail]:
-    """The rejected topic of the settings, from its beginning.
+def follow(settings: Settings) -> Iterator[Tail]:
+    """The outputs of the settings, from their beginning.
 
     Raises:
         UsageError: no broker answers within `kafka_timeout_s` seconds, or there is no such topic.
     """
     # A long wait between fetches: the broker shall work for the contender.
     with open_consumer(settings, fetch_wait_max_ms=500, fetch_min_bytes=1_000_000) as consumer:
-        topic = settings.rejected_topic
-        partitions = find_partitions(consumer, settings, ("rejected_topic",))[topic]
+        name = "flagged_topic" if settings.query else "rejected_topic"
+        ((topic, partitions),) = find_partitions(consumer, settings, (name,)).items()
         bounds = find_bounds(consumer, settings, topic, partitions)
+        if settings.query:
+            yield QuietTail(lambda: sum(end for _, end in find_bounds(consumer, settings, topic, partitions).values()))
+            return
         consumer.assign([TopicPartition(topic, partition, low) for partition, (low, _) in bounds.items()])
         yield RejectedTail(consumer)

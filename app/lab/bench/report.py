@@ -36,7 +36,11 @@ from lab.harness.tables import format_number, write_between
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that the report tells: the load, what came out, and on what it ran. `words` is on each contender."""
+    """Everything that the report tells: the load, what came out, and on what it ran. `words` is on each contender.
+
+    `plans` are what engines make of the query, as they explain it, by contender; `broker_alone` what a record takes to
+    the broker and back, as `closed_loop` measures it.
+    """
 
     starts: Sequence[StartResult]
     load: Load
@@ -44,6 +48,8 @@ class Report:
     versions: Mapping[str, str]
     machine: Mapping[str, str | int | float]
     settings: Mapping[str, Any]
+    plans: Mapping[str, str] = field(default_factory=dict)
+    broker_alone: Mapping[str, float] | None = None
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     took_s: float = 0
 
@@ -70,6 +76,8 @@ def report_data(report: Report) -> dict[str, Any]:
         "versions": dict(report.versions),
         "machine": dict(report.machine),
         "settings": dict(report.settings),
+        "broker_alone": report.broker_alone,
+        "plans": dict(report.plans),
         "rounds": [_start_data(start) for start in report.starts],
     }
 

@@ -10,14 +10,15 @@ from typing import Any, TypeVar
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
+from lab.bench.closed_loop import measure_broker
 from lab.bench.contenders import CONTENDERS, STREAMS, Contender
-from lab.bench.launch import Watch, unwatched
+from lab.bench.launch import Watch, shipped, unwatched
 from lab.bench.names import KNOBS
 from lab.bench.plan import DRIFT, Load
+from lab.bench.plans import plan_contenders
 from lab.bench.report import Report
 from lab.bench.result import StartResult
 from lab.bench.start import Start
-from lab.bench.streams import program as streams
 from lab.bench.table import describe_start
 from lab.harness.embedded_stack import EmbeddedStack, embedded_stack, task_slots
 from lab.harness.java import Say
@@ -38,13 +39,15 @@ def run_bench(contenders: Sequence[Contender], load: Load, settings: Settings, s
         FraudFilterError: the stack could not be started.
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
     """
-    slots = task_slots(max(one.partitions or load.partitions for one in contenders))
-    with (
-        stop_signals(),
-        embedded_stack("bench", settings, say, slots=slots) as stack,
-    ):
+    slots = task_slots(max(one.partitions or load.partitions for one in contenders) + settings.velocity_partitions)
+    with stop_signals(), embedded_stack("bench", settings, say, slots=slots) as stack:
+        able, plans = plan_contenders(stack, contenders)
         _warm_up_broker(stack, load)
-        return run_rounds(stack, contenders, load, rounds=rounds, most_repeats=rounds)
+        broker = measure_broker(stack)
+        report = run_rounds(stack, able, load, rounds=rounds, most_repeats=rounds)
+        files = {one.name: stack.workspace.path / f"{one.label}-1.plan" for one in able}
+        plans |= {name: file.read_text(encoding="utf-8") for name, file in files.items() if file.exists()}
+        return replace(report, plans=plans, broker_alone=broker)
 
 
 def run_rounds(
@@ -117,7 +120,9 @@ def run_in_rounds(
 def _describe(load: Load, settings: Settings) -> Mapping[str, Any]:
     rates = ", ".join(f"{rate:g}" for rate in load.rates)
     knobs = {knob: getattr(settings, knob) for knob in ("spark_master", *KNOBS)}
-    return {**asdict(load), "rates": rates, "rules": settings.rules.name, **knobs}
+    decides = {"query": settings.query} if settings.query else {"rules": settings.rules.name}
+    under = {name: value for name, value in asdict(load).items() if name != "schema"}
+    return {**under, "rates": rates, **decides, "schema": str(load.schema or settings.payment_schema.name), **knobs}
 
 
 def _warm_up_broker(stack: EmbeddedStack, load: Load) -> None:
@@ -130,6 +135,6 @@ def _warm_up_broker(stack: EmbeddedStack, load: Load) -> None:
     """
     stack.say("warming up the broker")
     first = replace(CONTENDERS[STREAMS], label="warm-up")
-    warmed = Start(stack.with_settings(streams.shipped()), first, replace(load, rates=()), 0).run()
+    warmed = Start(stack.with_settings(shipped()), first, replace(load, rates=()), 0).run()
     if warmed.error:
         raise FraudFilterError(f"the broker could not be warmed up: {warmed.error}")

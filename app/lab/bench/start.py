@@ -16,9 +16,9 @@ from lab.bench.contenders import AT_LEAST_ONCE, TRANSACTIONS, Contender
 from lab.bench.evaluate import evaluate
 from lab.bench.launch import Enter, Launch, Phase, Watch, unwatched
 from lab.bench.plan import DRIFT, Load
-from lab.bench.readback import Readback, RejectedTail, follow_rejected, is_all_committed, note_committed
+from lab.bench.readback import QuietTail, Readback, Tail, follow, is_all_committed, note_committed
 from lab.bench.result import RateResult, StartResult
-from lab.harness.drain import InputTopic, drain, open_input
+from lab.harness.drain import END_MARK, InputTopic, drain, open_input
 from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.outcome import Audited
 from lab.harness.processes import Child, kill_family
@@ -70,14 +70,19 @@ class Start:
         self._round = number
         self._label = f"{contender.label}-{number}"
         # Topics of its own: the audit and the read-back then read nothing of the others.
-        topics = {"input": "payments", "flagged": "flagged", "approved": "approved", "rejected": "rejected"}
-        named = {f"{kind}_topic": f"{self._label}.{topic}" for kind, topic in topics.items()}
-        self._stack = stack.with_settings({**contender.shared(stack), **named})
+        own = stack.with_settings(contender.shared(stack))
+        written = [] if own.settings.query else ["approved_topic", "rejected_topic"]
+        names = ("input_topic", "flagged_topic", *written)
+        self._stack = own.with_settings({name: f"{self._label}.{name.removesuffix('_topic')}" for name in names})
         #: With the names of its topics, and what differs for the contender.
         self._settings = self._stack.settings
+        #: No query of the user's is known to write anything about it.
+        self._mark = None if self._settings.query else contender.mark
         self._watch = watch
         self._segments: list[_Segment] = []
         self._generators = 0
+        #: When Spark committed batches, as the checkpoint's files tell.
+        self._ends_s: list[float] = []
         self._enter: Enter
         #: What a consumer has noted; None where the stamps of the topics tell.
         self._seen: Sequence[tuple[int, int]] | None = None
@@ -93,7 +98,7 @@ class Start:
             with (
                 TemporaryDirectory(prefix="fraud-filter-", dir=place, ignore_cleanup_errors=True) as folder,
                 open_input(self._settings) as topic,
-                follow_rejected(self._settings) as tail,
+                follow(self._settings) as tail,
                 note_committed(self._settings) if transactions else nullcontext() as self._seen,
                 self._watch(self._contender.name, self._settings) as enter,
             ):
@@ -102,7 +107,7 @@ class Start:
         except FraudFilterError as error:
             return replace(blank, error=str(error))
 
-    def _run(self, blank: StartResult, topic: InputTopic, tail: RejectedTail, folder: Path) -> StartResult:
+    def _run(self, blank: StartResult, topic: InputTopic, tail: Tail, folder: Path) -> StartResult:
         self._enter("starting", 0)
         launch = Launch(self._stack, topic.end_offsets(), self._label, folder, self._contender.own)
         contender = self._contender.program(launch)
@@ -121,6 +126,7 @@ class Start:
                 contender.stop(_HURRY_S)
                 raise
             code = contender.stop(self._settings.stop_timeout_s + _STOP_MARGIN_S)
+        self._ends_s = [file.stat().st_mtime for file in folder.glob("commits/[0-9]*")]
         if code != 0 and error is None:
             error = f"{contender.name} did not stop cleanly: exit code {code}"
         self._enter("auditing", 0)
@@ -137,7 +143,10 @@ class Start:
             segment.sampler,
             settle_s=load.settle_s,
             seconds=load.seconds_at(segment.rate),
+            ends_s=self._ends_s,
         )
+        if not self._contender.has_places:
+            return figures
         found = audit(self._settings, start=segment.start, end=segment.end, labels=load.fraud_share > 0)
         compared = found.features
         return replace(
@@ -149,16 +158,20 @@ class Start:
             detection=found.detection.families if found.detection else None,
         )
 
-    def _start(self, contender: Child, topic: InputTopic, tail: RejectedTail) -> None:
-        """Until the first decision about a record of each partition, then the warm-up."""
+    def _start(self, contender: Child, topic: InputTopic, tail: Tail) -> None:
+        """Until the first decision about a record of each partition, or the first row, then the warm-up."""
         with self._generator(_FIRST_RATE, _FIRST_OUTPUT_S) as slow:
-            drain(topic, tail.has_passed, _FIRST_OUTPUT_S, "it decided nothing", (contender, slow))
+            decides = "it decided nothing", (contender, slow)
+            if isinstance(tail, QuietTail):
+                wait_until(tail.has_begun, _FIRST_OUTPUT_S, *decides)
+            else:
+                drain(topic, tail.has_passed, _FIRST_OUTPUT_S, *decides, self._mark)
         if self._payments.warmup_s:
             self._send(contender, self._payments.warmup_rate, {"warming up": self._payments.warmup_s}, topic, tail)
             for rate in self._payments.rates[:1]:
                 self._send(contender, rate, {"warming up": min(_CALM_S, self._payments.warmup_s)}, topic, tail)
 
-    def _load(self, contender: Child, rate: float, topic: InputTopic, tail: RejectedTail) -> _Segment:
+    def _load(self, contender: Child, rate: float, topic: InputTopic, tail: Tail) -> _Segment:
         """One rate: the settling and the measured seconds, until all of it is decided."""
         self._stack.say(f"round {self._round}, {self._contender.name}: {rate:g} payments/s")
         start = topic.end_offsets()
@@ -170,7 +183,7 @@ class Start:
         return _Segment(rate, start, end, sampler)
 
     def _send(
-        self, contender: Child, rate: float, phases: Mapping[Phase, float], topic: InputTopic, tail: RejectedTail
+        self, contender: Child, rate: float, phases: Mapping[Phase, float], topic: InputTopic, tail: Tail
     ) -> tuple[Sampler, dict[int, int]]:
         """Sends payments for the seconds of the phases and waits until they are decided.
 
@@ -201,7 +214,7 @@ class Start:
                 generator.raise_if_dead()
         self._enter("draining", 0)
         late = f"at {rate:g} payments/s it fell behind: not all payments were decided"
-        end = drain(topic, tail.has_passed, _DRAIN_S, late, programs)
+        end = drain(topic, tail.has_passed, _DRAIN_S, late, programs, self._mark)
         if self._seen is not None:
             wait_until(lambda: is_all_committed(self._settings), _DRAIN_S, "a transaction stays open", programs)
         time.sleep(_AFTER_MARK_S)
@@ -209,14 +222,16 @@ class Start:
 
     def _generator(self, rate: float, seconds: float) -> Child:
         self._generators += 1
-        load = self._payments
+        load, query = self._payments, self._settings.query
+        made = {"query": "", **({"payment_schema": load.schema} if load.schema else {})} if query else {}
         return generator_program(
-            self._stack,
+            self._stack.with_settings(made),
             rate=rate,
             seconds=seconds,
-            flagged_share=load.flagged_share,
-            malformed_share=load.malformed_share,
+            flagged_share=None if load.schema else load.flagged_share,
+            malformed_share=load.malformed_share if self._mark == END_MARK else 0,
             fraud_share=load.fraud_share or None,
             seed=load.seed + self._generators,  # the same payments for every contender in every round
+            at_random=load.at_random,
             log=f"{self._label}-generator-{self._generators}.log",
         )

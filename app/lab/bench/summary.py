@@ -8,7 +8,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from lab.bench.contenders import CONTENDERS, FLINK, FLINK_EOS, FLINK_VELOCITY, STREAMS, STREAMS_EOS, VELOCITY
+from lab.bench.contenders import (
+    CONTENDERS,
+    COPY,
+    FLINK,
+    FLINK_COPY,
+    FLINK_EOS,
+    FLINK_JSON,
+    FLINK_VELOCITY,
+    STREAMS,
+    STREAMS_EOS,
+    VELOCITY,
+)
 from lab.bench.result import RateResult, StartResult
 from lab.bench.statistics import Estimate, over_rounds, summarise, together, verdict
 from lab.harness.outcome import Audited
@@ -18,7 +29,12 @@ from lab.harness.outcome import Audited
 _PAIRS: tuple[tuple[str, str], ...] = (
     ("real-time", "micro-batch"),
     ("real-time", FLINK),
+    ("real-time", FLINK_JSON),
     ("real-time", FLINK_EOS),
+    ("real-time", COPY),
+    (FLINK_JSON, FLINK),
+    (FLINK, FLINK_COPY),
+    (COPY, FLINK_COPY),
     ("real-time", STREAMS),
     ("real-time", STREAMS_EOS),
     ("continuous", STREAMS),
@@ -59,8 +75,9 @@ def summarise_rounds(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
     `due_p999_ms` is of all rounds together, and None below 30,000 decisions; `due_max_ms` is the highest of all.
     `first_decision_s` is the time from the start to the first decision, at any rate. `lost`, `duplicated`,
     `unexpected`, `flagged` and `rejected` are sums, `features` and `detection` are those of the first round that has
-    any, all others medians. `keeps_up`: each round had at least 99 % of what was to be sent and was not behind at its
-    end, and no start failed there or below.
+    any, `decided_share` is the least of the rounds, `batch_ends_ms` has those of all, all others are medians.
+    `keeps_up`: each round had at least 99 % of what was to be sent, decided at least 99 % of it in the same time, 99 of
+    100 within a second, and no start failed there or below.
     """
     results = []
     for name in names_of(starts):
@@ -91,7 +108,8 @@ def _summarise(name: str, rate: float, rounds: Sequence[RateResult]) -> dict[str
         "kept_rate": median_of_known(one.kept_rate for one in rounds),
         "decisions": sum(one.decisions for one in rounds),
         "lag": median_of_known(one.lag for one in rounds),
-        "behind_s": median_of_known(one.behind_s for one in rounds),
+        "decided_share": min((one.decided_share for one in rounds if one.decided_share is not None), default=None),
+        "batch_ends_ms": sorted(wait for one in rounds for wait in one.batch_ends_ms),
         "gap_s": median_of_known(one.gap_s for one in rounds),
         "keeps_up": all(one.keeps_up for one in rounds),
         **asdict(Audited.total(one.audit for one in rounds)),

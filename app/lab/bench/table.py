@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ _COLUMNS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Text | str]]] = 
     "append": ("mean from\nappend, ms", lambda one: rounded(one["append_mean_ms"])),
     "cpu": ("CPU s\n/1000", lambda one: rounded(one["cpu_s_per_1000"])),
     "broker": ("broker\nCPU s", lambda one: rounded(one["broker_cpu_s_per_1000"])),
+    "ends": ("batch ends\nms", lambda one: _ends(one["batch_ends_ms"])),
     "memory": ("memory\nMiB", lambda one: rounded(one["rss_mib"])),
     "gap": ("without a\ndecision, s", lambda one: rounded(one["gap_s"])),
     "flagged": ("\nflagged", lambda one: format_number(one["flagged"])),
@@ -34,7 +36,7 @@ _COLUMNS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Text | str]]] = 
     "rejected": ("\nrejected", lambda one: format_number(one["rejected"])),
 }
 BENCH = (
-    *("rate", "p50", "p90", "p99", "p999", "max", "mean", "append", "cpu", "broker", "memory"),
+    *("rate", "p50", "p90", "p99", "p999", "max", "ends", "mean", "append", "cpu", "broker", "memory"),
     *("lost", "duplicated", "unexpected"),
 )
 #: Of contenders that were killed.
@@ -72,7 +74,7 @@ def describe_start(start: StartResult) -> list[str]:
 
 def _shortfall(rate: RateResult) -> str:
     if rate.is_behind:
-        return f"; {rate.lag} decisions behind at the end"
+        return f"; behind: {rate.decided_share or 0:.1%} were decided in time, {rate.lag} came after the end"
     if rate.keeps_up or rate.kept_rate is None:
         return ""
     return f"; only {rounded(rate.kept_rate)} of {rate.rate:g} payments/s came"
@@ -94,7 +96,7 @@ def detection_table(results: Sequence[Mapping[str, Any]]) -> Table | None:
 
 
 def markdown_results(data: Mapping[str, Any]) -> str:
-    """For the documentation: a line for each contender with latency, cost and what was lost, and the verdicts."""
+    """For the documentation: latency, processor time (the contender's + the broker's), what was lost, and verdicts."""
     results = data["results"]
     rates = sorted({result["rate"] for result in results})
     ends = list(dict.fromkeys((rates[0], rates[-1])))
@@ -110,11 +112,38 @@ def markdown_results(data: Mapping[str, Any]) -> str:
         at = {rate: mine.get(rate, {}) for rate in rates}
         rows.append([
             f"`{name}`",
-            *(with_interval(one, figure) for one in at.values() for figure in ("due_p50_ms", "due_p99_ms")),
-            *(rounded(at[rate].get("cpu_s_per_1000")) for rate in ends),
+            *(_latency(one, figure) for one in at.values() for figure in ("due_p50_ms", "due_p99_ms")),
+            *(_cost(at[rate]) for rate in ends),
             format_number(sum(one["lost"] or 0 for one in mine.values())),
         ])  # fmt: skip
-    return "\n".join([markdown(columns, rows), "", *(f"- {line}" for line in verdict_lines(data["compared"], "`"))])
+    lines = [*broker_lines(data.get("broker_alone")), *verdict_lines(data["compared"], "`")]
+    return "\n".join([markdown(columns, rows), "", *(f"- {line}" for line in lines)])
+
+
+def _latency(result: Mapping[str, Any], name: str) -> str:
+    """A figure with its interval; of a contender that fell behind it would be the length of a queue."""
+    return "behind" if result and not result["keeps_up"] else with_interval(result, name)
+
+
+def _cost(result: Mapping[str, Any]) -> str:
+    return " + ".join(rounded(result.get(name)) for name in ("cpu_s_per_1000", "broker_cpu_s_per_1000"))
+
+
+def _ends(waits_ms: Sequence[float]) -> str:
+    if not waits_ms:
+        return NOT_MEASURED
+    return f"{len(waits_ms)}: {rounded(statistics.median(waits_ms))}, {rounded(max(waits_ms))}"
+
+
+def broker_lines(alone: Mapping[str, float] | None) -> list[str]:
+    """What the broker alone takes, a sentence; none where it was not measured."""
+    if not alone:
+        return []
+    whole = ", ".join(f"{alone[name]:g}" for name in ("p50_ms", "p99_ms", "p999_ms"))
+    return [
+        f"The broker alone (EndToEndLatency: a record there and back, then the next): mean {rounded(alone['mean_ms'])} "
+        f"ms; p50, p99 and p99.9 cut down to whole ms: {whole}."
+    ]
 
 
 def markdown_kills(data: Mapping[str, Any]) -> str:

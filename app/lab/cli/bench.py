@@ -9,7 +9,7 @@ import click
 
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings
-from fraud_filter.errors import EXIT_FAILED, EXIT_OK
+from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 from lab.bench.names import KNOBS
 from lab.cli.console import open_console, tell_end
 from lab.cli.options import docs_option, load_options
@@ -24,6 +24,12 @@ from lab.cli.options import docs_option, load_options
     help="who runs, such as real-time,flink-eos; NAME:SETTING=VALUE: with another setting  [all that can run here]",
 )
 @load_options
+@click.option(
+    "--schema",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="with --query: make up records of this schema, as payment_schema takes it  [payments]",
+)
 @click.option("--kill", is_flag=True, help="kill each in the middle of each rate's seconds, and start it again at once")
 @click.option(
     "--output",
@@ -33,7 +39,7 @@ from lab.cli.options import docs_option, load_options
     help="where bench-report.html, bench-report.json and the plots go  [.]",
 )
 @docs_option("docs/results/bench.md", "bench")
-@settings_options(*KNOBS)
+@settings_options("query", *KNOBS)
 def command(
     settings: Settings,
     contenders: tuple[str, ...],
@@ -49,6 +55,7 @@ def command(
     settings that `fraud-filter config` prints, in lower case and without FRAUD_, it may have partitions=8 of the input
     topic, and checkpoint=DIR for where Spark's checkpoints lie.
     Flink and Kafka Streams take their own options: 'streams-eos:commit.interval.ms=10'.
+    With --query the modes that can run it are measured; which can't is said, with the reason.
 
     Needs Java 17 or 21 and no Docker; nothing is left running. Exit code 1: an audit found lost, repeated or unexpected
     decisions, or a contender failed; with --kill those may decide twice that promise no more.
@@ -61,6 +68,8 @@ def command(
     from lab.harness.outputs import check_directory
 
     under = Load(rates=parse_rates(rates), **load)
+    if under.schema and not settings.query:
+        raise UsageError("argument --schema: goes with --query; the filter's own is the setting payment_schema")
     chosen = available(parse_contenders(contenders), settings)
     check_directory("--output", output)
     report = run_bench(chosen, under, settings, click.echo, rounds=rounds)

@@ -60,6 +60,12 @@ _OPTIONS = (
         show_default=True,
         help="payments per second while warming up",
     ),
+    click.option(
+        "--flagged-share", type=SOME, default=0.5, show_default=True, help="share made to match a rule, 0 to 1"
+    ),
+    click.option(
+        "--at-random", is_flag=True, help="payments arrive at moments of their own (Poisson), in place of even steps"
+    ),
     click.option("--partitions", type=PARTITIONS, default=2, show_default=True, help="partitions of the input topic"),
     click.option("--seed", type=SEED, default=1, show_default=True, help="seed of the payment generator"),
 )

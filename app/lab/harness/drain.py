@@ -17,7 +17,7 @@ from lab.harness.processes import Child
 from lab.harness.waiting import wait_until
 
 #: No payment, hence rejected: its place on the rejected topic says that all before it were read.
-_END_MARK = b"end of a measured run"
+END_MARK = b"end of a measured run"
 #: Records that wait for the broker; librdkafka holds 100,000 at most.
 _MOST_HELD = 50_000
 _POLL_S = 0.1
@@ -41,13 +41,13 @@ class InputTopic:
         bounds = find_bounds(self._consumer, self._settings, self._topic, self._partitions)
         return {partition: end for partition, (_, end) in bounds.items()}
 
-    def mark_end(self) -> None:
+    def mark_end(self, mark: bytes) -> None:
         """Appends a record to each partition that the filter must reject: the sign that it has read so far.
 
         Raises:
             FraudFilterError: the broker does not take it.
         """
-        write_input(self._settings, ({"value": _END_MARK, "partition": partition} for partition in self._partitions))
+        write_input(self._settings, ({"value": mark, "partition": partition} for partition in self._partitions))
 
 
 @contextmanager
@@ -92,6 +92,7 @@ def drain(
     timeout_s: float,
     otherwise: str,
     programs: Sequence[Child],
+    mark: bytes | None = END_MARK,
 ) -> dict[int, int]:
     """Waits for the decision on a mark behind the topic's last payment; returns the offsets of the mark.
 
@@ -100,12 +101,14 @@ def drain(
     Args:
         has_passed: whether a decision about a record at or after these input offsets has come out.
         timeout_s, otherwise, programs: as `wait_until` takes them.
+        mark: the value of the mark; None: `has_passed` needs none.
 
     Raises:
         TooLateError: it did not come in time.
         FraudFilterError: one of the programs ended.
     """
     end = topic.end_offsets()
-    topic.mark_end()
+    if mark is not None:
+        topic.mark_end(mark)
     wait_until(lambda: has_passed(end), timeout_s, otherwise, programs)
     return end

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from operator import sub
 from typing import Any
 
 from rich.text import Text
@@ -35,7 +34,7 @@ class Audited:
             else (0, 0, 0, 0)
             for one in (found, before)
         )
-        return cls(*map(sub, now, then))
+        return cls(*(None if one is None else one - (other or 0) for one, other in zip(now, then, strict=True)))
 
     @classmethod
     def total(cls, several: Iterable[Audited]) -> Audited:

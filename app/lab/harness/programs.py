@@ -92,8 +92,12 @@ def generator_program(
     malformed_share: float | None = None,
     fraud_share: float | None = None,
     seed: int | None = None,
+    at_random: bool = False,
 ) -> Child:
-    """`fraud-filter generate`: `rate` payments/s for at most `seconds` seconds, or `count`; shares are parts of 1."""
+    """`fraud-filter generate`: `rate` payments/s for at most `seconds` seconds, or `count`; shares are parts of 1.
+
+    `at_random`: each at a moment of its own, in place of even steps.
+    """
     options = {
         "--rate": rate,
         "--seconds": seconds,
@@ -105,5 +109,5 @@ def generator_program(
     }
     given = {name: value for name, value in options.items() if value is not None}
     words = [word for name, value in given.items() for word in (name, f"{value:.15g}")]
-    argv = [*verb("generate"), *words]
+    argv = [*verb("generate"), *words, *(["--at-random"] if at_random else [])]
     return Child("the payment generator", argv, log=stack.workspace.logs / log, env=environment(stack.settings))

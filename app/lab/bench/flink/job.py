@@ -1,7 +1,7 @@
 """Runs a Flink SQL statement until SIGTERM. Run by Flink's own Python, which knows nothing of this package.
 
-The argument is a JSON file: `settings` of Flink, `tables` to declare, the `statement`, and the directory of
-`checkpoints`: started again, the job goes on from the newest one.
+The argument is a JSON file: `settings` of Flink, what is run `before`, the `statement`, the file that takes its `plan`,
+and the directory of `checkpoints`: started again, the job goes on from the newest one.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ def main(file: Path) -> None:
         configuration.set_string("execution.state-recovery.path", newest.as_uri())
     builder = EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(configuration)
     environment = TableEnvironment.create(builder.build())
-    for table in job["tables"]:
-        environment.execute_sql(table)
+    for statement in job["before"]:
+        environment.execute_sql(statement)
+    Path(job["plan"]).write_text(environment.explain_sql(job["statement"]), encoding="utf-8")
     client = environment.execute_sql(job["statement"]).get_job_client()
     while not select.select([told], [], [], _LOOK_S)[0]:
         status = client.get_job_status().result()

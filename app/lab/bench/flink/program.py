@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
+
+import jinja2
 
 from fraud_filter.config import Settings
 from fraud_filter.home import HOME
 from fraud_filter.java.jars import LOCK_NAME, resolve_jars
 from fraud_filter.kafka.admin import find_input, open_admin
-from fraud_filter.rules.ruleset import load_rules
-from fraud_filter.schema import load_schema
-from fraud_filter.spark.session import COLLECTOR, EARLY_COMPILER
-from lab.bench.flink.sql import statement, tables
-from lab.bench.launch import Launch
+from fraud_filter.records import most_written_bytes
+from lab.bench.launch import JAVA_OPTIONS, Launch, blocked_ids, lacks_default
 from lab.harness.processes import Child
 
 _HERE = Path(__file__).parent
@@ -36,14 +36,16 @@ _SETTINGS = {
     "rest.port": "0",
 }
 _MODE = "execution.checkpointing.mode"
+#: The end of a load, where the source parses: a value that is JSON and no payment.
+PARSED_MARK = b"{}"
 #: Transactions, which a consumer sees when a checkpoint commits them.
 EXACTLY_ONCE = {_MODE: "EXACTLY_ONCE", "execution.checkpointing.interval": "100 ms"}
 
 
 def lacks(settings: Settings) -> str:
     """What must be done before Flink can be started; empty when nothing."""
-    if settings.emit != "flagged":
-        return "it writes nothing about approved payments: leave FRAUD_EMIT out"
+    if other := lacks_default(settings):
+        return other
     return "" if (_VENV / ".ready").exists() else "run `make bench-flink` first (Apache Flink, about 800 MB)"
 
 
@@ -54,15 +56,17 @@ def versions() -> dict[str, str]:
     return {"flink": found.version if found else "unknown"}
 
 
-def program(launch: Launch) -> Child:
-    """The job, not started yet.
+def program(launch: Launch, *, is_parsed: bool = False, windows: bool = False) -> Child:
+    """The job, not started yet; where the settings have a query of the user's it copies each record.
+
+    Args:
+        is_parsed: the source parses payments, each once, in place of a JSON function for each field.
+        windows: it has the rules of velocity.yml.
 
     Raises:
-        UsageError: the schema or the rules are more than Flink's filter knows.
         FraudFilterError: its Kafka connector can't be fetched, or no broker answers.
     """
     stack, settings = launch.stack, launch.stack.settings
-    schema = load_schema(settings.payment_schema)
     folder, checkpoints = launch.folder, launch.folder / "checkpoints"
     jars = ";".join(jar.as_uri() for jar in resolve_jars(_HERE / LOCK_NAME))
     options = {
@@ -74,20 +78,60 @@ def program(launch: Launch) -> Child:
         "io.tmp.dirs": str(folder),
     }
     transactions = launch.name if options[_MODE] == EXACTLY_ONCE[_MODE] else ""
-    topic_id = find_input(open_admin(settings), settings).id
+    text = render(
+        settings,
+        launch.start,
+        find_input(open_admin(settings), settings).id,
+        transactions=transactions,
+        is_parsed=is_parsed,
+        windows=windows,
+        is_copy=bool(settings.query),
+    )
+    *before, statement = text.split(";\n")
     job = {
         "settings": options,
         "checkpoints": str(checkpoints),
-        "tables": tables(settings, launch.start, transactions=transactions),
-        "statement": statement(schema, load_rules(settings.rules, schema), settings, topic_id),
+        "before": before,
+        "statement": statement,
+        "plan": str(launch.plan),
     }
     file = folder / "job.json"
     file.write_text(json.dumps(job, indent=1), encoding="utf-8")
     env = {
         "JAVA_HOME": str(stack.java_home),
-        "JDK_JAVA_OPTIONS": f"{EARLY_COMPILER} {COLLECTOR}",  # as the filter's
+        "JDK_JAVA_OPTIONS": JAVA_OPTIONS,
         "FLINK_LOG_DIR": str(folder),
         "PYTHONUNBUFFERED": "1",
     }
     argv = [_VENV / "bin/python", _HERE / "job.py", file]
     return Child("Flink", argv, log=stack.workspace.logs / f"{launch.name}.log", env=env)
+
+
+def render(settings: Settings, start: Mapping[int, int], topic_id: str, **variant: str | bool) -> str:
+    """The statements of job.sql.j2.
+
+    Args:
+        start: offsets, by partition of the input.
+        topic_id: the input topic's, for a header.
+        variant: what else it asks for; `transactions` is how the names of transactions begin, empty: without.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE), undefined=jinja2.StrictUndefined, extensions=["jinja2.ext.do"],
+        autoescape=False,  # noqa: S701 - no page
+    )  # fmt: skip
+    environment.filters["text"] = _text
+    return environment.get_template("job.sql.j2").render(
+        brokers=settings.kafka_bootstrap_servers,
+        topics={name: getattr(settings, f"{name}_topic") for name in ("input", "flagged", "rejected")},
+        offsets=";".join(f"partition:{partition},offset:{offset}" for partition, offset in start.items()),
+        topic_id=topic_id,
+        blocked={name: ", ".join(map(_text, ids)) for name, ids in blocked_ids(settings).items()},
+        most_bytes=most_written_bytes(settings),
+        time_format="yyyy-MM-dd'T'HH:mm:ss.SSSX",
+        **variant,
+    )
+
+
+def _text(value: str) -> str:
+    """A literal."""
+    return "'" + value.replace("'", "''") + "'"

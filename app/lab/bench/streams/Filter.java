@@ -63,6 +63,7 @@ public final class Filter extends ContextualProcessor<byte[], byte[], byte[], by
         topology.addProcessor("decide", () -> new Filter(settings), "payments");
         topology.addSink("flagged", settings.getProperty("filter.topic.flagged"), bytesOut, bytesOut, "decide");
         topology.addSink("rejected", settings.getProperty("filter.topic.rejected"), bytesOut, bytesOut, "decide");
+        Files.writeString(Path.of(settings.getProperty("filter.plan")), topology.describe().toString());
         KafkaStreams streams = new KafkaStreams(topology, settings);
         CountDownLatch failed = new CountDownLatch(1);
         streams.setUncaughtExceptionHandler(error -> {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
@@ -13,10 +12,7 @@ from fraud_filter.home import HOME
 from fraud_filter.java.jars import LOCK_NAME, resolve_jars
 from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.records import most_written_bytes
-from fraud_filter.rules.ruleset import load_rules
-from fraud_filter.schema import load_schema
-from fraud_filter.spark.session import COLLECTOR, EARLY_COMPILER
-from lab.bench.launch import Launch
+from lab.bench.launch import JAVA_OPTIONS, Launch, blocked_ids, lacks_default
 from lab.harness.processes import Child
 from lab.harness.supplies import KAFKA_LOCK
 
@@ -35,16 +31,9 @@ _OPTIONS = {
 EXACTLY_ONCE = {"processing.guarantee": "exactly_once_v2", "commit.interval.ms": "100"}
 
 
-def shipped() -> dict[str, Any]:
-    """The default settings that `Filter.java` has: what it reads, decides by, and writes."""
-    fields, names = Settings.model_fields, ("rules", "payment_schema", "record_format", "emit")
-    return {name: fields[name].get_default(call_default_factory=True) for name in names}
-
-
 def lacks(settings: Settings) -> str:
     """What must be done before it can run; empty when nothing."""
-    other = [name for name, default in shipped().items() if getattr(settings, name) != default]
-    return f"it has the default {other[0]} alone" if other else ""
+    return lacks_default(settings)
 
 
 def versions() -> dict[str, str]:
@@ -68,7 +57,7 @@ def program(launch: Launch) -> Child:
     options = {
         **_OPTIONS,
         **launch.own,
-        **_filter_options(settings),
+        **_filter_options(settings, launch.plan),
         "application.id": launch.name,
         "bootstrap.servers": settings.kafka_bootstrap_servers,
         "num.stream.threads": str(len(launch.start)),
@@ -77,7 +66,7 @@ def program(launch: Launch) -> Child:
     }
     file = folder / "streams.properties"
     file.write_text("".join(f"{name}={value}\n" for name, value in options.items()), encoding="utf-8")
-    jvm = [*EARLY_COMPILER.split(), COLLECTOR, f"-Dlog4j2.configurationFile={HOME / 'kafka/log4j2.properties'}"]
+    jvm = [*JAVA_OPTIONS.split(), f"-Dlog4j2.configurationFile={HOME / 'kafka/log4j2.properties'}"]
     argv: list[str | Path] = [java, *jvm, "-cp", classpath, "Filter", file]
     return Child("Kafka Streams", argv, log=stack.workspace.logs / f"{launch.name}.log")
 
@@ -87,14 +76,13 @@ def _streams_jars() -> tuple[Path, Path]:
     return streams, compiler
 
 
-def _filter_options(settings: Settings) -> Mapping[str, str]:
-    rules = load_rules(settings.rules, load_schema(settings.payment_schema)).rules
-    lists = {f"filter.blocked.{rule.column}": ",".join(rule.ids) for rule in rules if rule.when is None}
+def _filter_options(settings: Settings, plan: Path) -> Mapping[str, str]:
     return {
-        **lists,
+        **{f"filter.blocked.{column}": ",".join(ids) for column, ids in blocked_ids(settings).items()},
         "filter.topic.input": settings.input_topic,
         "filter.topic.flagged": settings.flagged_topic,
         "filter.topic.rejected": settings.rejected_topic,
+        "filter.plan": str(plan),
         "filter.topic.id": find_input(open_admin(settings), settings).id,
     }
 

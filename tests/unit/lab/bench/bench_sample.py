@@ -37,7 +37,7 @@ def sample_rate(name: str, rate: float, seed: int, **changes: Any) -> RateResult
         cpu_s={"contender": 4.0, "broker": 1.0, "generator": 0.5},
         rss_mib=500.0,
         lag=1,
-        behind_s=0.1,
+        decided_share=1.0,
         audit=Audited(0, 0, 0),
         flagged=1500,
         rejected=31,

@@ -48,12 +48,29 @@ def test_latency_from_the_due_time_has_what_the_payment_was_held_up() -> None:
     assert found.due["p50_ms"] == pytest.approx(254.5, abs=0.5)
 
 
-def test_behind_is_what_is_decided_after_the_last_payment() -> None:
-    found = figures(payments(5_000))
-    assert found.lag == 200
-    assert found.behind_s == pytest.approx(4.99, abs=0.01)
-    assert not found.keeps_up
-    assert figures(payments(4)).keeps_up
+@pytest.mark.parametrize(
+    ("latency_ms", "share", "keeps_up"),
+    [
+        (4, 1, True),
+        (5_000, 1, False),  # all is decided, but late
+        (np.arange(400) // 10, 0.99, True),
+        (np.arange(400) * 1, 0.909, False),  # for 11 that are due 10 are decided
+        (np.arange(400) % 30 * 10, 1, True),  # in batches
+        (np.where(np.arange(400) > 360, (400 - np.arange(400)) * 10, 4), 1, True),  # a pause at the end
+    ],
+)
+def test_who_keeps_up_decides_what_is_due_in_the_same_time(latency_ms: Any, share: float, *, keeps_up: bool) -> None:
+    found = figures(payments(latency_ms))
+    assert found.decided_share == pytest.approx(share, abs=0.005)
+    assert found.keeps_up == keeps_up
+
+
+def test_the_wait_at_the_end_of_a_batch_is_the_longest_around_it() -> None:
+    pausing = payments(np.where(np.arange(4000) == 1500, 350, 4), count=4000)
+    ends_s = [START_US / 1e6 + second for second in (0.5, 15.1, 30, 99)]
+    found = evaluate(100, pausing, Sampler({}), settle_s=1, seconds=38, ends_s=ends_s)
+    assert found.batch_ends_ms == [350, 4]
+    assert figures(payments(4)).batch_ends_ms == []
 
 
 def test_the_kept_rate_is_that_of_the_input_topic() -> None:

@@ -78,6 +78,13 @@ def _names(texts: tuple[str, ...], **settings: Any) -> list[str]:
     return [one.name for one in available(parse_contenders(texts), own)]
 
 
+def test_a_query_of_the_user_s_is_for_the_modes_and_what_copies_records() -> None:
+    assert _names((), query="mine.py:transform") == ["micro-batch", "async-progress", "continuous", "real-time"]
+    assert _names(("copy",), query="mine.py:transform") == ["copy"]
+    with pytest.raises(UsageError, match="'velocity' can't run here: it decides by rules"):
+        _names(("velocity",), query="mine.py:transform")
+
+
 def test_contenders_are_taken_in_the_given_order() -> None:
     assert _names(("real-time, streams",)) == ["real-time", "streams"]
 

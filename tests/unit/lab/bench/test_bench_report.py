@@ -35,7 +35,7 @@ def test_the_table_for_the_documentation_has_a_line_for_each_contender() -> None
     assert "- At 1,000/s `real-time` against `streams`: p50 1." in verdicts
     assert [line.split(" | ")[0] for line in lines] == [f"| `{name}`" for name in MEDIANS]
     assert {line.count(" | ") for line in lines} == {head.count(" | ")}
-    assert all(line.endswith(" | 2 | 2 | 0 |") for line in lines)
+    assert all(line.endswith(" | 2 + 0.5 | 2 + 0.5 | 0 |") for line in lines)
 
 
 def _again(data: Mapping[str, Any]) -> str:
@@ -50,7 +50,7 @@ def _again(data: Mapping[str, Any]) -> str:
             known = {name: rate[name] for name in names}
             rates.append(RateResult(**known, due=summarise(counts), due_20us=counts, audit=audit))
         starts.append(StartResult(**{**start, "rates": tuple(rates)}))
-    return markdown_results({"results": summarise_rounds(starts), "compared": compare(starts)})
+    return markdown_results({**data, "results": summarise_rounds(starts), "compared": compare(starts)})
 
 
 def test_what_stands_beside_the_table_is_all_that_it_is_made_from(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_the_documented_table_is_that_of_its_raw_data(file: Path) -> None:
 def html() -> str:
     found = {"rules": {"precision": 0.5, "recall": 0.1}, "velocity": {"precision": None, "recall": 0.934}}
     changed = StartResult(CHANGED, 1, (sample_rate(CHANGED, 100, 1, detection=found),), 9.5)
-    late = StartResult("micro-batch", 4, (sample_rate("micro-batch", 1000, 1, behind_s=14.2, lag=2957),))
+    late = StartResult("micro-batch", 4, (sample_rate("micro-batch", 1000, 1, decided_share=0.9, lag=2957),))
     return render_html(sample_report([*sample_starts(), changed, late], words=dict.fromkeys([*MEDIANS, CHANGED], "-")))
 
 
@@ -128,13 +128,13 @@ def test_the_table_cuts_nothing_and_the_demo_s_fits_80_characters(columns: tuple
 def test_a_start_that_ended_is_a_line_for_each_rate_and_one_for_its_error() -> None:
     due = {"p50_ms": 2.346, "p99_ms": 5.75}
     kept = RateResult(100.0, 99.7, due=due, audit=Audited(0, 3, 0), payments=200, decisions=100)
-    behind = RateResult(5000.0, due=due, audit=Audited(0, 0, 0), lag=9000, behind_s=20, stolen_share=0.2)
+    behind = RateResult(5000.0, due=due, audit=Audited(0, 0, 0), lag=9000, decided_share=0.71, stolen_share=0.2)
     start = StartResult("streams", 2, (kept, RateResult(1000.0), behind), error="it ended with exit code 4")
     assert describe_start(start) == [
         "round 2, streams, 100/s: p50 2.35 ms, p99 5.75 ms, 0 lost, 3 duplicated, 0 unexpected",
         "round 2, streams, 1000/s: p50 ? ms, p99 ? ms, ? lost, ? duplicated, ? unexpected".replace("?", NOT_MEASURED),
-        "round 2, streams, 5000/s: p50 2.35 ms, p99 5.75 ms, 0 lost, 0 duplicated, 0 unexpected; 9000 decisions behind "
-        "at the end",
+        "round 2, streams, 5000/s: p50 2.35 ms, p99 5.75 ms, 0 lost, 0 duplicated, 0 unexpected; behind: 71.0% were "
+        "decided in time, 9000 came after the end",
         "round 2, streams: others took 20% of the processor time, so this round says little",
         "round 2, streams: it ended with exit code 4",
     ]
