@@ -15,22 +15,18 @@ from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
 from lab.bench.changes import parse_change, parse_options
 from lab.bench.flink import program as flink
-from lab.bench.launch import Launch, shipped
+from lab.bench.launch import Launch, lacks_default, shipped
 from lab.bench.streams import program as streams
 from lab.harness.drain import END_MARK
 from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.processes import Child
 from lab.harness.programs import filter_program
 
-STREAMS, STREAMS_EOS = "streams", "streams-eos"
-FLINK, FLINK_EOS, FLINK_JSON, FLINK_VELOCITY = "flink", "flink-eos", "flink-json", "flink-velocity"
-VELOCITY = "velocity"
-COPY, FLINK_COPY = "copy", "flink-copy"
 #: What a contender promises of its decisions.
 AT_LEAST_ONCE, TRANSACTIONS = "at-least-once", "exactly-once, when a transaction is committed"
 #: Former contenders, and what to do instead.
 _GONE = {
-    "floor": f"take {STREAMS}, a client without an engine's cluster, too",
+    "floor": "take streams, a client without an engine's cluster, too",
     "continuous-single": "take continuous:continuous_max_poll_records=1;continuous_fetch_max_wait_ms=500",
     "model": "take real-time:rules=FILE, with rules that name a model (`fraud-filter train` makes one)",
 }
@@ -40,11 +36,11 @@ _GONE = {
 class Contender:
     """A program that reads the input topic and writes the two output topics, as the filter does.
 
-    `words` say what it is; `program` gives it, not started yet; `shared` the settings that differ for it, for the
+    `program` gives it, not started yet; `shared` the settings that differ for it, for the
     generator and for its audit; `own` those that differ for it alone, or its engine's options. `delivery` is what it
     promises: one with `TRANSACTIONS` is measured by when a consumer sees its decisions. `versions` is what it adds to
-    the versions of the report; `lacks` the sentence that says what must be done before it can run here, with the user's
-    settings, empty when nothing. `is_extra`: it takes part only where it is named. `label`: its name as topics can have
+    the versions of the report; `lacks` the sentence that says what must be done before it can run here, empty when
+    nothing. `is_extra`: it takes part only where it is named. `label`: its name as topics can have
     it. `partitions` of its input topic, 0 for those of the load; `checkpoints`: the directory that takes Spark's, None
     for the workspace. `takes_query`: it can run a query of the user's in place of rules. `has_places`: what it writes
     tells which record it is about; without, there is neither latency nor audit. `mark` is the value of the record by
@@ -52,11 +48,10 @@ class Contender:
     """
 
     name: str
-    words: str
     program: Callable[[Launch], Child]
     shared: Callable[[EmbeddedStack], Mapping[str, Any]] = lambda _: {}
     versions: Callable[[], dict[str, str]] = dict
-    lacks: Callable[[Settings], str] = lambda _: ""
+    lacks: Callable[[], str] = lambda: ""
     is_extra: bool = False
     is_filter: bool = False
     delivery: str = AT_LEAST_ONCE
@@ -69,19 +64,24 @@ class Contender:
     has_places: bool = True
 
 
-def _filter(name: str, words: str, mode: ModeName, shared: Any = None, **options: Any) -> Contender:
+def _filter(name: str, mode: ModeName, shared: Any = None, **options: Any) -> Contender:
     def settings(stack: EmbeddedStack) -> Mapping[str, Any]:
         return {"mode": mode, **(shared(stack) if shared else {})}
 
     options = {"delivery": MODES[mode].delivery_guarantee, "takes_query": shared is None, **options}
-    return Contender(name, words, partial(_run_filter, mode), settings, is_filter=True, **options)
+    return Contender(name, partial(_run_filter, mode), settings, is_filter=True, **options)
 
 
-def _engine(name: str, words: str, engine: ModuleType, *, transactions: bool = False, **options: Any) -> Contender:
+def _engine(name: str, engine: ModuleType, *, transactions: bool = False, **options: Any) -> Contender:
     if transactions:
         options |= {"own": engine.EXACTLY_ONCE, "delivery": TRANSACTIONS}
-    options = {"program": engine.program, "versions": engine.versions, "lacks": engine.lacks, **options}
-    return Contender(name, words, **options)
+    options = {
+        "program": engine.program,
+        "versions": engine.versions,
+        "lacks": getattr(engine, "lacks", lambda: ""),
+        **options,
+    }
+    return Contender(name, **options)
 
 
 def _run_filter(mode: ModeName, launch: Launch) -> Child:
@@ -103,61 +103,22 @@ def _copy(_: EmbeddedStack) -> Mapping[str, Any]:
     return {**shipped(), "query": f"{Path(__file__).with_name('copy_query.py')}:transform"}
 
 
-#: In the order in which they are shown.
+#: In the order in which they are shown; docs/benchmark.md says what each is.
 CONTENDERS: Mapping[str, Contender] = {
     one.name: one
     for one in (
-        _filter("micro-batch", "the filter in micro-batch mode", "micro-batch"),
-        _filter(
-            "async-progress",
-            "the filter in micro-batch mode with asynchronous progress tracking",
-            "async-progress",
-        ),
-        _filter("continuous", "the filter in continuous mode", "continuous"),
-        _filter("real-time", "the filter in real-time mode", "real-time"),
-        _engine(STREAMS, "Kafka Streams, one processor", streams),
+        *(_filter(mode, mode) for mode in MODES),
+        _engine("streams", streams),
+        _engine("streams-eos", streams, transactions=True),
+        _engine("flink", flink),
+        _engine("flink-eos", flink, transactions=True),
+        _filter("velocity", "real-time", _velocity, is_extra=True),
+        _engine("flink-velocity", flink, program=partial(flink.program, windows=True), shared=_velocity, is_extra=True),
         _engine(
-            STREAMS_EOS,
-            "Kafka Streams, exactly-once by transactions of 100 ms, as a read_committed consumer sees it",
-            streams,
-            transactions=True,
+            "flink-json", flink, program=partial(flink.program, is_parsed=True), mark=flink.PARSED_MARK, is_extra=True
         ),
-        _engine(FLINK, "Apache Flink, one SQL statement", flink),
-        _engine(
-            FLINK_EOS,
-            "Apache Flink, exactly-once by a transaction each checkpoint, 100 ms, as a read_committed consumer sees it",
-            flink,
-            transactions=True,
-        ),
-        _filter(
-            VELOCITY,
-            "the filter in real-time mode with three exact velocity windows of a card",
-            "real-time",
-            _velocity,
-            is_extra=True,
-        ),
-        _engine(
-            FLINK_VELOCITY,
-            "Apache Flink with the same three windows, in processing time",
-            flink,
-            program=partial(flink.program, windows=True),
-            shared=_velocity,
-            is_extra=True,
-        ),
-        _engine(
-            FLINK_JSON,
-            "Apache Flink, whose source parses each payment once; it gets no malformed records",
-            flink,
-            program=partial(flink.program, is_parsed=True),
-            mark=flink.PARSED_MARK,
-            is_extra=True,
-        ),
-        _filter(
-            COPY, "Spark in real-time mode that copies each record", "real-time", _copy, is_extra=True, takes_query=True
-        ),
-        _engine(
-            FLINK_COPY, "Apache Flink that copies each record", flink, shared=_copy, is_extra=True, takes_query=True
-        ),
+        _filter("copy", "real-time", _copy, is_extra=True, takes_query=True),
+        _engine("flink-copy", flink, shared=_copy, is_extra=True, takes_query=True),
     )
 }
 
@@ -187,7 +148,7 @@ def parse_contenders(texts: Iterable[str]) -> list[Contender]:
 
 
 def _changed(base: Contender, text: str, label: str) -> Contender:
-    named = replace(base, name=f"{base.name}:{text}", words=f"{base.words}, with {text}", label=label)
+    named = replace(base, name=f"{base.name}:{text}", label=label)
     if not base.is_filter:
         return replace(named, own={**base.own, **parse_options(text)})
     change = parse_change(text)
@@ -218,4 +179,5 @@ def available(named: Sequence[Contender], settings: Settings) -> list[Contender]
 def _lacks(one: Contender, settings: Settings) -> str:
     if settings.query and not one.takes_query:
         return "it decides by rules, and you name a query of yours"
-    return one.lacks(settings)
+    is_default_alone = not one.is_filter and not one.takes_query
+    return (lacks_default(settings) if is_default_alone else "") or one.lacks()

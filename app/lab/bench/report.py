@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.modes import OBJECTIVE_MS
 from lab.bench import plots
-from lab.bench.look import RC, looks, svg
 from lab.bench.plan import Load
+from lab.bench.plots import RC, looks, svg
 from lab.bench.result import MOST_STOLEN, StartResult
 from lab.bench.summary import compare, names_of, summarise_rounds
 from lab.bench.table import (
@@ -36,7 +36,7 @@ from lab.harness.tables import format_number, write_between
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that the report tells: the load, what came out, and on what it ran. `words` is on each contender.
+    """Everything that the report tells: the load, what came out, and on what it ran.
 
     `plans` are what engines make of the query, as they explain it, by contender; `broker_alone` what a record takes to
     the broker and back, as `closed_loop` measures it.
@@ -44,7 +44,6 @@ class Report:
 
     starts: Sequence[StartResult]
     load: Load
-    words: Mapping[str, str]
     versions: Mapping[str, str]
     machine: Mapping[str, str | int | float]
     settings: Mapping[str, Any]
@@ -83,7 +82,7 @@ def report_data(report: Report) -> dict[str, Any]:
 
 
 def _start_data(start: StartResult) -> dict[str, Any]:
-    rates = [{**to_plain(rate), "cpu_s_per_1000": rate.cpu_s_per_1000} for rate in start.rates]
+    rates = [{**to_plain(rate), "cpu_s_per_1000": rate.per_1000("contender")} for rate in start.rates]
     return {**asdict(start), "rates": rates}
 
 
@@ -118,7 +117,6 @@ def render_html(report: Report) -> str:
         most_stolen=MOST_STOLEN,
         families=FAMILY_WORDS,
         verdicts=verdict_lines(data["compared"]),
-        words=report.words,
         looks=looks(names_of(report.starts)),
         plots=drawn,
         problems=report.problems,

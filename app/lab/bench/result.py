@@ -56,11 +56,6 @@ class RateResult:
     features: Mapping[str, int] | None = None
     detection: Mapping[str, Mapping[str, float | None]] | None = None
 
-    @property
-    def cpu_s_per_1000(self) -> float | None:
-        """Processor seconds of the contender for a thousand payments."""
-        return self.per_1000("contender")
-
     def per_1000(self, program: str) -> float | None:
         """Processor seconds of a program for a thousand payments."""
         cpu_s = self.cpu_s.get(program)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from lab.bench.closed_loop import measure_broker
-from lab.bench.contenders import CONTENDERS, STREAMS, Contender
+from lab.bench.contenders import CONTENDERS, Contender
 from lab.bench.launch import Watch, shipped, unwatched
 from lab.bench.names import KNOBS
 from lab.bench.plan import DRIFT, Load
@@ -82,7 +82,6 @@ def run_rounds(
     report = Report(
         starts=starts,
         load=load,
-        words={one.name: one.words for one in contenders},
         versions=dict(stack.versions) | {name: v for one in contenders for name, v in one.versions().items()},
         machine=describe_machine(),
         settings={"rounds": rounds, "sent_share_of_rate": DRIFT, **_describe(load, stack.settings)},
@@ -134,7 +133,7 @@ def _warm_up_broker(stack: EmbeddedStack, load: Load) -> None:
         FraudFilterError: it failed.
     """
     stack.say("warming up the broker")
-    first = replace(CONTENDERS[STREAMS], label="warm-up")
+    first = replace(CONTENDERS["streams"], label="warm-up")
     warmed = Start(stack.with_settings(shipped()), first, replace(load, rates=()), 0).run()
     if warmed.error:
         raise FraudFilterError(f"the broker could not be warmed up: {warmed.error}")

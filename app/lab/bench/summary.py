@@ -8,40 +8,29 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from lab.bench.contenders import (
-    CONTENDERS,
-    COPY,
-    FLINK,
-    FLINK_COPY,
-    FLINK_EOS,
-    FLINK_JSON,
-    FLINK_VELOCITY,
-    STREAMS,
-    STREAMS_EOS,
-    VELOCITY,
-)
+from lab.bench.contenders import CONTENDERS
 from lab.bench.result import RateResult, StartResult
 from lab.bench.statistics import Estimate, over_rounds, summarise, together, verdict
 from lab.harness.outcome import Audited
 
 #: Pairs of contenders that are set against each other, the figures of the first divided by those of the second.
 #: Besides, each with a change is set against the one that it changes.
-_PAIRS: tuple[tuple[str, str], ...] = (
+PAIRS: tuple[tuple[str, str], ...] = (
     ("real-time", "micro-batch"),
-    ("real-time", FLINK),
-    ("real-time", FLINK_JSON),
-    ("real-time", FLINK_EOS),
-    ("real-time", COPY),
-    (FLINK_JSON, FLINK),
-    (FLINK, FLINK_COPY),
-    (COPY, FLINK_COPY),
-    ("real-time", STREAMS),
-    ("real-time", STREAMS_EOS),
-    ("continuous", STREAMS),
-    (VELOCITY, FLINK_VELOCITY),
-    (VELOCITY, "real-time"),
+    ("real-time", "flink"),
+    ("real-time", "flink-json"),
+    ("real-time", "flink-eos"),
+    ("real-time", "streams"),
+    ("real-time", "streams-eos"),
+    ("real-time", "copy"),
+    ("continuous", "streams"),
+    ("velocity", "flink-velocity"),
+    ("velocity", "real-time"),
     ("micro-batch", "continuous"),
     ("micro-batch", "async-progress"),
+    ("flink-json", "flink"),
+    ("flink", "flink-copy"),
+    ("copy", "flink-copy"),
 )
 #: What has an interval over the rounds, by its name in a result.
 _FIGURES: Mapping[str, Callable[[RateResult], float | None]] = {
@@ -50,7 +39,7 @@ _FIGURES: Mapping[str, Callable[[RateResult], float | None]] = {
     "due_p90_ms": lambda one: one.due.get("p90_ms"),
     "due_p99_ms": lambda one: one.due.get("p99_ms"),
     "append_mean_ms": lambda one: one.append_mean_ms,
-    "cpu_s_per_1000": lambda one: one.cpu_s_per_1000,
+    "cpu_s_per_1000": lambda one: one.per_1000("contender"),
     "broker_cpu_s_per_1000": lambda one: one.per_1000("broker"),
 }
 #: What two contenders are compared by, with the words for less and more of it.
@@ -130,7 +119,7 @@ def compare(starts: Sequence[StartResult]) -> list[dict[str, Any]]:
     found = {(s.contender, s.round, one.rate): one for s in starts if not s.is_set_aside for one in s.rates}
     changed = [(name, name.partition(":")[0]) for name in names_of(starts) if ":" in name]
     compared = []
-    for first, second in (*changed, *_PAIRS):
+    for first, second in (*changed, *PAIRS):
         both = [(number, rate) for name, number, rate in found if name == first and (second, number, rate) in found]
         for rate in sorted({rate for _, rate in both}):
             rounds = [(found[first, number, rate], found[second, number, rate]) for number, at in both if at == rate]

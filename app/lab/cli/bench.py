@@ -23,7 +23,10 @@ from lab.cli.options import docs_option, load_options
     metavar="A,B",
     help="who runs, such as real-time,flink-eos; NAME:SETTING=VALUE: with another setting  [all that can run here]",
 )
-@load_options
+@load_options()
+@click.option(
+    "--at-random", is_flag=True, help="payments arrive at moments of their own (Poisson), in place of even steps"
+)
 @click.option(
     "--schema",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -12,7 +12,7 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
 from lab.bench.names import KNOBS
 from lab.cli.console import open_console, tell_end
-from lab.cli.options import PARTITIONS, SEED, SHARE, SOME, Number, rate_option
+from lab.cli.options import SHARE, Number, load_options, rate_option
 
 
 @click.command()
@@ -29,13 +29,11 @@ from lab.cli.options import PARTITIONS, SEED, SHARE, SOME, Number, rate_option
     show_default=True,
     help="seconds left out after the first output",
 )
-@click.option("--partitions", type=PARTITIONS, default=2, show_default=True, help="partitions of the input topic")
-@click.option("--flagged-share", type=SOME, default=0.5, show_default=True, help="share made to match a rule, 0 to 1")
+@load_options("partitions", "flagged_share", "seed")
 @click.option(
     "--malformed-share", type=SHARE, default=0.01, show_default=True, help="share of unreadable records, 0 to 1"
 )
 @click.option("--fraud-share", type=SHARE, default=0.05, show_default=True, help="share of labelled fraud, 0 to 1")
-@click.option("--seed", type=SEED, default=1, show_default=True, help="seed of the payment generator")
 @click.option(
     "--output",
     default=Path(),

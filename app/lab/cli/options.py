@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,51 +24,23 @@ class Number(click.FloatRange):
         return number
 
 
-#: Parts of 1, and those that are not nothing.
-SHARE, SOME = Number(0, 1), Number(0, 1, min_open=True)
-PARTITIONS = click.IntRange(1, 64)
-SEED = click.IntRange(0)
+#: Parts of 1.
+SHARE = Number(0, 1)
+_PARTITIONS, _ROUNDS = click.IntRange(1, 64), click.IntRange(1, 64)
 #: Fewer seconds are too few for percentiles.
 _SECONDS = Number(3)
-_OPTIONS = (
-    click.option("--rates", default="100,1000,5000", show_default=True, metavar="N,N", help="payments per second"),
-    click.option(
-        "--seconds",
-        type=_SECONDS,
-        default=60.0,
-        show_default=True,
-        help="measured at the lowest rate; 10 at most at the others",
-    ),
-    click.option(
-        "--rounds", type=click.IntRange(1, 64), default=3, show_default=True, help="how often each is started"
-    ),
-    click.option(
-        "--settle", "settle_s", type=Number(0), default=2.0, show_default=True, help="seconds left out at each rate"
-    ),
-    click.option(
-        "--warmup",
-        "warmup_s",
-        type=Number(0),
-        default=12.0,
-        show_default=True,
-        help="seconds left out after each start",
-    ),
-    click.option(
-        "--warmup-rate",
-        type=Number(0, min_open=True),
-        default=5000.0,
-        show_default=True,
-        help="payments per second while warming up",
-    ),
-    click.option(
-        "--flagged-share", type=SOME, default=0.5, show_default=True, help="share made to match a rule, 0 to 1"
-    ),
-    click.option(
-        "--at-random", is_flag=True, help="payments arrive at moments of their own (Poisson), in place of even steps"
-    ),
-    click.option("--partitions", type=PARTITIONS, default=2, show_default=True, help="partitions of the input topic"),
-    click.option("--seed", type=SEED, default=1, show_default=True, help="seed of the payment generator"),
-)
+#: By name of an argument: type, default and help.
+_OPTIONS: Mapping[str, tuple[Any, Any, str]] = {
+    "rates": (str, "100,1000,5000", "payments per second, separated by commas"),
+    "seconds": (_SECONDS, 60.0, "measured at the lowest rate; 10 at most at the others"),
+    "rounds": (_ROUNDS, 3, "how often each is started"),
+    "settle": (Number(0), 2.0, "seconds left out at each rate"),
+    "warmup": (Number(0), 12.0, "seconds left out after each start"),
+    "warmup_rate": (Number(0, min_open=True), 5000.0, "payments per second while warming up"),
+    "flagged_share": (Number(0, 1, min_open=True), 0.5, "share made to match a rule, 0 to 1"),
+    "partitions": (_PARTITIONS, 2, "partitions of the input topic"),
+    "seed": (click.IntRange(0), 1, "seed of the payment generator"),
+}
 
 
 def rate_option(default: float, what: str = "records per second") -> Callable[..., Any]:
@@ -76,11 +48,17 @@ def rate_option(default: float, what: str = "records per second") -> Callable[..
     return click.option("--rate", type=Number(0, min_open=True), default=default, show_default=True, help=what)
 
 
-def load_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """The fields of a `Load`, and how often each contender is started."""
-    for option in reversed(_OPTIONS):
-        verb = option(verb)
-    return verb
+def load_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The named fields of a `Load`, all without names; and how often each contender is started."""
+
+    def decorate(verb: Callable[..., Any]) -> Callable[..., Any]:
+        for name in reversed(names or tuple(_OPTIONS)):
+            kind, default, words = _OPTIONS[name]
+            flag, argument = f"--{name.replace('_', '-')}", f"{name}_s" if name in ("settle", "warmup") else name
+            verb = click.option(flag, argument, type=kind, default=default, show_default=True, help=words)(verb)
+        return verb
+
+    return decorate
 
 
 def docs_option(example: str, name: str) -> Callable[..., Any]:

@@ -15,7 +15,6 @@ from typing import Literal
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
@@ -62,6 +61,14 @@ class ModeStatus:
         """A new state begins."""
         self.state, self.detail, self.began, self.total_s = state, detail, time.monotonic(), total_s
 
+    @property
+    def words(self) -> str:
+        """The state, and for how long it lasts by now."""
+        if self.state in _AT_REST:
+            return self.state
+        elapsed_s = time.monotonic() - self.began
+        return f"{self.state} {elapsed_s:.0f}{f'/{self.total_s:.0f}' if self.total_s else ''} s"
+
     def finish(self, start: StartResult) -> None:
         """The mode has ended: what was seen gives way to what was measured."""
         summary = "nothing was measured"
@@ -84,7 +91,8 @@ def open_view(console: Console, load: Load, statuses: Sequence[ModeStatus]) -> I
     if not console.is_terminal:
         yield partial(_print_line, console)
         return
-    with Live(console=console, get_renderable=LiveTable(load, statuses).render, refresh_per_second=4) as live:
+    table = partial(live_table, load, statuses, time.monotonic())
+    with Live(console=console, get_renderable=table, refresh_per_second=4) as live:
         yield lambda _: live.refresh()  # the table shows all states anyway
 
 
@@ -96,49 +104,27 @@ def _print_line(console: Console, status: ModeStatus) -> None:
     console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-class LiveTable:
-    """A table of all modes. Their numbers change at any time."""
-
-    def __init__(self, load: Load, statuses: Sequence[ModeStatus]) -> None:
-        self._load = load
-        self._statuses = statuses
-        self._started = time.monotonic()
-        self._spinner = Spinner("dots")
-
-    def render(self) -> RenderableType:
-        """The table as it stands now."""
-        load = self._load
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
-        table.add_column("\nmode", no_wrap=True)
-        table.add_column("\nstate", no_wrap=True, min_width=20)
-        for heading in ("rate\n/s", "p50\nms", "p99\nms", "output\nlag", "\nflagged", "\nrejected"):
-            table.add_column(heading, justify="right", no_wrap=True, min_width=5)
-        for status in self._statuses:
-            table.add_row(*self._row(status))
-        minutes, seconds = divmod(int(time.monotonic() - self._started), 60)
-        heading = (
-            f"{load.rates[0]:g} payments/s over {load.partitions} partitions, {load.seconds:g} s a mode after "
-            f"{load.settle_s:g} s of warm-up   {minutes}:{seconds:02d}"
-        )
-        return Group(Text(heading, style="dim"), table)
-
-    def _row(self, status: ModeStatus) -> list[RenderableType]:
+def live_table(load: Load, statuses: Sequence[ModeStatus], began: float) -> RenderableType:
+    """A table of all modes as it stands now; the demo `began` then, on the monotonic clock."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
+    table.add_column("\nmode", no_wrap=True)
+    table.add_column("\nstate", no_wrap=True, min_width=20)
+    for heading in ("rate\n/s", "p50\nms", "p99\nms", "output\nlag", "\nflagged", "\nrejected"):
+        table.add_column(heading, justify="right", no_wrap=True, min_width=5)
+    for status in statuses:
         style = {"done": "", "failed": "bold red", "waiting": "dim"}.get(status.state, "bold")
-        row: list[RenderableType] = [Text(status.mode, style=style), self._state(status, style)]
-        row += [rounded(figure) for figure in (status.rate, status.p50_ms, status.p99_ms)]
-        row += map(format_number, (status.lag, status.flagged, status.rejected))
-        return row
-
-    def _state(self, status: ModeStatus, style: str) -> RenderableType:
-        words: str = status.state
-        if status.total_s:
-            elapsed_s = min(time.monotonic() - status.began, status.total_s)
-            words += f" {elapsed_s:.0f}/{status.total_s:.0f} s"
-        if status.state in _AT_REST:
-            return Text(words, style=style)
-        grid = Table.grid(padding=(0, 1))
-        grid.add_row(self._spinner, Text(words, style=style))
-        return grid
+        table.add_row(
+            Text(status.mode, style=style),
+            Text(status.words, style=style),
+            *(rounded(figure) for figure in (status.rate, status.p50_ms, status.p99_ms)),
+            *map(format_number, (status.lag, status.flagged, status.rejected)),
+        )
+    minutes, seconds = divmod(int(time.monotonic() - began), 60)
+    heading = (
+        f"{load.rates[0]:g} payments/s over {load.partitions} partitions, {load.seconds:g} s a mode after "
+        f"{load.settle_s:g} s of warm-up   {minutes}:{seconds:02d}"
+    )
+    return Group(Text(heading, style="dim"), table)
 
 
 @contextmanager

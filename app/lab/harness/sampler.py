@@ -9,7 +9,6 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import psutil
 
@@ -18,20 +17,6 @@ from lab.harness.processes import Child
 
 _EVERY_S = 0.5
 _MIB = 2**20
-
-
-@dataclass
-class _Series:
-    times: list[float] = field(default_factory=list)
-    cpu_s: list[float] = field(default_factory=list)
-    rss_mib: list[float] = field(default_factory=list)
-
-
-@dataclass
-class _Machine:
-    times: list[float] = field(default_factory=list)
-    busy_s: list[float] = field(default_factory=list)
-    stolen_s: list[float] = field(default_factory=list)
 
 
 class Sampler(Periodic):
@@ -43,13 +28,14 @@ class Sampler(Periodic):
     def __init__(self, programs: Mapping[str, Child]) -> None:
         super().__init__("sampler", _EVERY_S)
         self._programs = dict(programs)
-        self._series: dict[str, _Series] = defaultdict(_Series)
-        self._machine = _Machine()
+        #: What was seen of each, as pairs of a time and a figure.
+        self._cpu_s, self._rss_mib = (defaultdict[str, list[tuple[float, float]]](list) for _ in range(2))
+        self._busy_s: list[tuple[float, float]] = []
+        self._stolen_s: list[tuple[float, float]] = []
 
     def cpu_between(self, name: str, start_s: float, end_s: float) -> float | None:
         """Processor seconds that a program took between two times (seconds since 1970), interpolated; None: unknown."""
-        series = self._series[name]
-        return None if len(series.times) < 2 else _growth(series.times, series.cpu_s, start_s, end_s)
+        return _growth(self._cpu_s[name], start_s, end_s)
 
     def stolen_between(self, start_s: float, end_s: float) -> float | None:
         """Processor time that a hypervisor gave to other guests between two times (seconds since 1970).
@@ -58,37 +44,35 @@ class Sampler(Periodic):
             processor time that a hypervisor withheld (`steal`, proc_stat(5)), divided by the sum of that and the time
             used here; None: unknown.
         """
-        seen = self._machine
-        if len(seen.times) < 2:
-            return None
-        stolen, busy = (_growth(seen.times, total, start_s, end_s) for total in (seen.stolen_s, seen.busy_s))
-        return stolen / (stolen + busy) if stolen + busy else None
+        stolen, busy = (_growth(seen, start_s, end_s) for seen in (self._stolen_s, self._busy_s))
+        return stolen / (stolen + busy) if stolen is not None and busy is not None and stolen + busy else None
 
     def peak_rss_mib(self, name: str) -> float | None:
         """The most resident memory of a program in MiB; pages that its processes share count for each of them."""
-        return max(self._series[name].rss_mib, default=None)
+        return max((mib for _, mib in self._rss_mib[name]), default=None)
 
     def look(self) -> None:
         """Takes a sample of each program that runs, and of the machine."""
-        now = psutil.cpu_times()
-        if hasattr(now, "steal"):
-            self._machine.times.append(time.time())
-            self._machine.busy_s.append(now.user + now.nice + now.system + now.irq + now.softirq)
-            self._machine.stolen_s.append(now.steal)
+        times = psutil.cpu_times()
+        if hasattr(times, "steal"):
+            self._busy_s.append((time.time(), times.user + times.nice + times.system + times.irq + times.softirq))
+            self._stolen_s.append((time.time(), times.steal))
         for name, child in self._programs.items():
             if child.pid and child.is_alive:
                 cpu_s, rss_mib = _usage(child.pid)
-                series = self._series[name]
-                if not series.cpu_s or cpu_s >= series.cpu_s[-1]:  # not while it is ending
-                    series.times.append(time.time())
-                    series.cpu_s.append(cpu_s)
-                    series.rss_mib.append(rss_mib)
+                seen = self._cpu_s[name]
+                if not seen or cpu_s >= seen[-1][1]:  # not while it is ending
+                    seen.append((time.time(), cpu_s))
+                    self._rss_mib[name].append((time.time(), rss_mib))
 
 
-def _growth(times: Sequence[float], totals: Sequence[float], start_s: float, end_s: float) -> float:
-    """How much a total that was seen at `times` grew between two others, interpolated."""
+def _growth(seen: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float | None:
+    """How much a total grew between two times, interpolated; None for less than two looks."""
     import numpy as np
 
+    if len(seen) < 2:
+        return None
+    times, totals = np.array(seen).T
     low, high = np.interp((start_s, end_s), times, totals)
     return float(high - low)
 

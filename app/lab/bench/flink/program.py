@@ -14,7 +14,7 @@ from fraud_filter.home import HOME
 from fraud_filter.java.jars import LOCK_NAME, resolve_jars
 from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.records import most_written_bytes
-from lab.bench.launch import JAVA_OPTIONS, Launch, blocked_ids, lacks_default
+from lab.bench.launch import JAVA_OPTIONS, Launch, blocked_ids
 from lab.harness.processes import Child
 
 _HERE = Path(__file__).parent
@@ -42,10 +42,8 @@ PARSED_MARK = b"{}"
 EXACTLY_ONCE = {_MODE: "EXACTLY_ONCE", "execution.checkpointing.interval": "100 ms"}
 
 
-def lacks(settings: Settings) -> str:
+def lacks() -> str:
     """What must be done before Flink can be started; empty when nothing."""
-    if other := lacks_default(settings):
-        return other
     return "" if (_VENV / ".ready").exists() else "run `make bench-flink` first (Apache Flink, about 800 MB)"
 
 

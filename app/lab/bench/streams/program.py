@@ -12,7 +12,7 @@ from fraud_filter.home import HOME
 from fraud_filter.java.jars import LOCK_NAME, resolve_jars
 from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.records import most_written_bytes
-from lab.bench.launch import JAVA_OPTIONS, Launch, blocked_ids, lacks_default
+from lab.bench.launch import JAVA_OPTIONS, Launch, blocked_ids
 from lab.harness.processes import Child
 from lab.harness.supplies import KAFKA_LOCK
 
@@ -29,11 +29,6 @@ _OPTIONS = {
 }
 #: Transactions, which a consumer sees when they are committed: 100 ms is Kafka Streams' default.
 EXACTLY_ONCE = {"processing.guarantee": "exactly_once_v2", "commit.interval.ms": "100"}
-
-
-def lacks(settings: Settings) -> str:
-    """What must be done before it can run; empty when nothing."""
-    return lacks_default(settings)
 
 
 def versions() -> dict[str, str]:

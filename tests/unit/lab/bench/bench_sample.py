@@ -59,7 +59,6 @@ def sample_report(starts: list[StartResult] | None = None, **changes: Any) -> Re
     report = Report(
         starts=sample_starts() if starts is None else starts,
         load=Load(rates=(100, 1000)),
-        words=dict.fromkeys(MEDIANS, "a contender"),
         versions=describe_versions(kafka="4.1.1", java="17.0.15"),
         machine=describe_machine(),
         settings={"rates": "100, 1000", "rounds": ROUNDS, "warmup_s": 12},

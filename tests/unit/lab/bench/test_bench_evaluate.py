@@ -83,7 +83,7 @@ def test_without_decisions_nothing_is_measured() -> None:
     assert found.decisions == 0
     assert {found.append_mean_ms, *found.due.values()} == {None}
     assert found.due_20us == {}
-    assert found.cpu_s_per_1000 is None
+    assert found.per_1000("contender") is None
 
 
 def test_a_gap_is_the_longest_time_without_a_decision() -> None:

@@ -13,10 +13,11 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import UsageError
 from lab.bench.changes import parse_change
 from lab.bench.contenders import CONTENDERS, TRANSACTIONS, available, parse_contenders
-from lab.bench.look import LOOKS
 from lab.bench.plan import Load, parse_rates
+from lab.bench.plots import LOOKS
 from lab.bench.result import RateResult, StartResult
 from lab.bench.run import run_in_rounds
+from lab.bench.summary import PAIRS
 
 
 def test_every_contender_has_a_program_a_colour_and_a_marker_of_its_own() -> None:
@@ -24,6 +25,7 @@ def test_every_contender_has_a_program_a_colour_and_a_marker_of_its_own() -> Non
     colours, markers = zip(*LOOKS.values(), strict=True)
     assert len(set(colours)) == len(set(markers)) == len(CONTENDERS)
     assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in colours)
+    assert {name for pair in PAIRS for name in pair} <= set(CONTENDERS)
 
 
 def _started(name: str, number: int, stolen: float = 0) -> StartResult:

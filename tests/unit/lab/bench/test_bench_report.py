@@ -74,7 +74,7 @@ def html() -> str:
     found = {"rules": {"precision": 0.5, "recall": 0.1}, "velocity": {"precision": None, "recall": 0.934}}
     changed = StartResult(CHANGED, 1, (sample_rate(CHANGED, 100, 1, detection=found),), 9.5)
     late = StartResult("micro-batch", 4, (sample_rate("micro-batch", 1000, 1, decided_share=0.9, lag=2957),))
-    return render_html(sample_report([*sample_starts(), changed, late], words=dict.fromkeys([*MEDIANS, CHANGED], "-")))
+    return render_html(sample_report([*sample_starts(), changed, late]))
 
 
 def test_the_page_is_one_file_that_loads_nothing(html: str) -> None:

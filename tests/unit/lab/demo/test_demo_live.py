@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import time
 
 from rich.console import Console
 
 from lab.bench.names import MODE_NAMES
 from lab.bench.result import RateResult, StartResult
-from lab.demo.live import LiveTable, ModeStatus, open_view
+from lab.demo.live import ModeStatus, live_table, open_view
 from lab.demo.run import demo_load
 from lab.harness.outcome import Audited
 
@@ -41,7 +42,7 @@ def sample_statuses() -> list[ModeStatus]:
 
 def test_the_live_table_fits_and_cuts_nothing() -> None:
     to = console(80)
-    to.print(LiveTable(LOAD, sample_statuses()).render())
+    to.print(live_table(LOAD, sample_statuses(), time.monotonic()))
     shown = printed(to)
     assert "…" not in shown
     assert max(map(len, shown.splitlines())) <= 80
