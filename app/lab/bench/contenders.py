@@ -18,7 +18,6 @@ from lab.bench.flink import program as flink
 from lab.bench.launch import Launch, lacks_default, shipped
 from lab.bench.streams import program as streams
 from lab.harness.drain import END_MARK
-from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.processes import Child
 from lab.harness.programs import filter_program
 
@@ -36,20 +35,20 @@ _GONE = {
 class Contender:
     """A program that reads the input topic and writes the two output topics, as the filter does.
 
-    `program` gives it, not started yet; `shared` the settings that differ for it, for the
-    generator and for its audit; `own` those that differ for it alone, or its engine's options. `delivery` is what it
-    promises: one with `TRANSACTIONS` is measured by when a consumer sees its decisions. `versions` is what it adds to
-    the versions of the report; `lacks` the sentence that says what must be done before it can run here, empty when
-    nothing. `is_extra`: it takes part only where it is named. `label`: its name as topics can have
-    it. `partitions` of its input topic, 0 for those of the load; `checkpoints`: the directory that takes Spark's, None
-    for the workspace. `takes_query`: it can run a query of the user's in place of rules. `has_places`: what it writes
-    tells which record it is about; without, there is neither latency nor audit. `mark` is the value of the record by
-    which the end of a load is told; with another than the usual one no record is malformed.
+    `program` gives it, not started yet; `shared` are the settings that differ for it, for the generator and for its
+    audit; `own` those that differ for it alone, or its engine's options. `delivery` is what it promises: one with
+    `TRANSACTIONS` is measured by when a consumer sees its decisions. `versions` is what it adds to the versions of the
+    report; `lacks` the sentence that says what must be done before it can run here, empty when nothing. `is_extra`: it
+    takes part only where it is named. `label`: its name as topics can have it. `partitions` of its input topic, 0 for
+    those of the load; `checkpoints`: the directory that takes Spark's, None for the workspace. `takes_query`: it can
+    run a query of the user's in place of rules. `has_places`: what it writes tells which record it is about; without,
+    there is neither latency nor audit. `mark` is the value of the record by which the end of a load is told; with
+    another than the usual one no record is malformed.
     """
 
     name: str
     program: Callable[[Launch], Child]
-    shared: Callable[[EmbeddedStack], Mapping[str, Any]] = lambda _: {}
+    shared: Mapping[str, Any] = field(default_factory=dict)
     versions: Callable[[], dict[str, str]] = dict
     lacks: Callable[[], str] = lambda: ""
     is_extra: bool = False
@@ -64,12 +63,9 @@ class Contender:
     has_places: bool = True
 
 
-def _filter(name: str, mode: ModeName, shared: Any = None, **options: Any) -> Contender:
-    def settings(stack: EmbeddedStack) -> Mapping[str, Any]:
-        return {"mode": mode, **(shared(stack) if shared else {})}
-
+def _filter(name: str, mode: ModeName, shared: Mapping[str, Any] | None = None, **options: Any) -> Contender:
     options = {"delivery": MODES[mode].delivery_guarantee, "takes_query": shared is None, **options}
-    return Contender(name, partial(_run_filter, mode), settings, is_filter=True, **options)
+    return Contender(name, partial(_run_filter, mode), {"mode": mode, **(shared or {})}, is_filter=True, **options)
 
 
 def _engine(name: str, engine: ModuleType, *, transactions: bool = False, **options: Any) -> Contender:
@@ -93,15 +89,8 @@ def _run_filter(mode: ModeName, launch: Launch) -> Child:
 #: Rules that look at a card's payments. Their windows are longer than a start, so that append time and processing time
 #: see the same payments.
 VELOCITY_RULES = Path(__file__).parent / "velocity.yml"
-
-
-def _velocity(_: EmbeddedStack) -> Mapping[str, Any]:
-    return {"rules": VELOCITY_RULES}
-
-
-def _copy(_: EmbeddedStack) -> Mapping[str, Any]:
-    return {**shipped(), "query": f"{Path(__file__).with_name('copy_query.py')}:transform"}
-
+_VELOCITY = {"rules": VELOCITY_RULES}
+_COPY = {**shipped(), "query": f"{Path(__file__).with_name('copy_query.py')}:transform"}
 
 #: In the order in which they are shown; docs/benchmark.md says what each is.
 CONTENDERS: Mapping[str, Contender] = {
@@ -112,13 +101,13 @@ CONTENDERS: Mapping[str, Contender] = {
         _engine("streams-eos", streams, transactions=True),
         _engine("flink", flink),
         _engine("flink-eos", flink, transactions=True),
-        _filter("velocity", "real-time", _velocity, is_extra=True),
-        _engine("flink-velocity", flink, program=partial(flink.program, windows=True), shared=_velocity, is_extra=True),
+        _filter("velocity", "real-time", _VELOCITY, is_extra=True),
+        _engine("flink-velocity", flink, program=partial(flink.program, windows=True), shared=_VELOCITY, is_extra=True),
         _engine(
             "flink-json", flink, program=partial(flink.program, is_parsed=True), mark=flink.PARSED_MARK, is_extra=True
         ),
-        _filter("copy", "real-time", _copy, is_extra=True, takes_query=True),
-        _engine("flink-copy", flink, shared=_copy, is_extra=True, takes_query=True),
+        _filter("copy", "real-time", _COPY, is_extra=True, takes_query=True),
+        _engine("flink-copy", flink, shared=_COPY, is_extra=True, takes_query=True),
     )
 }
 
@@ -155,7 +144,7 @@ def _changed(base: Contender, text: str, label: str) -> Contender:
 
     return replace(
         named,
-        shared=lambda stack: {**base.shared(stack), **change.decided},
+        shared={**base.shared, **change.decided},
         own=change.others,
         partitions=change.partitions,
         checkpoints=change.checkpoints,

@@ -51,7 +51,7 @@ def plan_contenders(stack: EmbeddedStack, contenders: Sequence[Contender]) -> tu
 
 
 def _ask(stack: EmbeddedStack, contender: Contender) -> dict[str, str]:
-    changes = {**contender.shared(stack), **contender.own, "spark_master": "local[1]"}
+    changes = {**contender.shared, **contender.own, "spark_master": "local[1]"}
     answer, log = stack.workspace.path / f"{contender.label}.json", stack.workspace.logs / f"{contender.label}-plan.log"
     env = {**environment(stack.with_settings(changes).settings), "JAVA_HOME": str(stack.java_home)}
     argv: list[str | Path] = [sys.executable, "-m", "lab.bench.plans", answer]

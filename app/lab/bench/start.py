@@ -70,7 +70,7 @@ class Start:
         self._round = number
         self._label = f"{contender.label}-{number}"
         # Topics of its own: the audit and the read-back then read nothing of the others.
-        own = stack.with_settings(contender.shared(stack))
+        own = stack.with_settings(contender.shared)
         written = [] if own.settings.query else ["approved_topic", "rejected_topic"]
         names = ("input_topic", "flagged_topic", *written)
         self._stack = own.with_settings({name: f"{self._label}.{name.removesuffix('_topic')}" for name in names})

@@ -63,6 +63,7 @@ def command(
     Needs Java 17 or 21 and no Docker; nothing is left running. Exit code 1: an audit found lost, repeated or unexpected
     decisions, or a contender failed; with --kill those may decide twice that promise no more.
     """
+    from fraud_filter.query.user_query import load_user_query
     from lab.bench.contenders import available, parse_contenders
     from lab.bench.plan import Load, parse_rates
     from lab.bench.report import report_data, write_docs, write_report
@@ -71,7 +72,9 @@ def command(
     from lab.harness.outputs import check_directory
 
     under = Load(rates=parse_rates(rates), **load)
-    if under.schema and not settings.query:
+    if settings.query:
+        load_user_query(settings)  # what is wrong is told before anything starts
+    elif under.schema:
         raise UsageError("argument --schema: goes with --query; the filter's own is the setting payment_schema")
     chosen = available(parse_contenders(contenders), settings)
     check_directory("--output", output)

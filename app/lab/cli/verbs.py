@@ -16,7 +16,7 @@ LAB: Sections = {
     "Verbs": {
         "bench": (
             "lab.cli.bench",
-            "Set modes, changed settings, a plain client and Flink side by side under load: latency, cost, audit.",
+            "Set modes, changed settings, your query, other engines side by side under load: latency, cost, audit.",
         ),
         "trial": (
             "lab.cli.trial",
