@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from lab.bench.result import RateResult, StartResult
+from lab.bench.result import KEPT_SHARE, MOST_P99_MS, RateResult, StartResult
 from lab.harness.outcome import must_be_zero
 from lab.harness.tables import NOT_MEASURED, format_number, markdown
 
@@ -74,7 +74,11 @@ def describe_start(start: StartResult) -> list[str]:
 
 def _shortfall(rate: RateResult) -> str:
     if rate.is_behind:
-        return f"; behind: {rate.decided_share or 0:.1%} were decided in time, {rate.lag} came after the end"
+        if (rate.decided_share or 0) >= KEPT_SHARE:
+            return f"; behind: p99 is above {MOST_P99_MS:,.0f} ms"
+        return (
+            f"; behind: {rate.decided_share:.1%} of what was due was decided meanwhile, {rate.lag} came after the end"
+        )
     if rate.keeps_up or rate.kept_rate is None:
         return ""
     return f"; only {rounded(rate.kept_rate)} of {rate.rate:g} payments/s came"

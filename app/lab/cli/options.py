@@ -26,19 +26,16 @@ class Number(click.FloatRange):
 
 #: Parts of 1.
 SHARE = Number(0, 1)
-_PARTITIONS, _ROUNDS = click.IntRange(1, 64), click.IntRange(1, 64)
-#: Fewer seconds are too few for percentiles.
-_SECONDS = Number(3)
-#: By name of an argument: type, default and help.
+#: By name of an argument: type, default and help. Fewer than 3 seconds are too few for percentiles.
 _OPTIONS: Mapping[str, tuple[Any, Any, str]] = {
     "rates": (str, "100,1000,5000", "payments per second, separated by commas"),
-    "seconds": (_SECONDS, 60.0, "measured at the lowest rate; 10 at most at the others"),
-    "rounds": (_ROUNDS, 3, "how often each is started"),
+    "seconds": (Number(3), 60.0, "measured at the lowest rate; 10 at most at the others"),
+    "rounds": (click.IntRange(1, 64), 3, "how often each is started"),
     "settle": (Number(0), 2.0, "seconds left out at each rate"),
     "warmup": (Number(0), 12.0, "seconds left out after each start"),
     "warmup_rate": (Number(0, min_open=True), 5000.0, "payments per second while warming up"),
     "flagged_share": (Number(0, 1, min_open=True), 0.5, "share made to match a rule, 0 to 1"),
-    "partitions": (_PARTITIONS, 2, "partitions of the input topic"),
+    "partitions": (click.IntRange(1, 64), 2, "partitions of the input topic"),
     "seed": (click.IntRange(0), 1, "seed of the payment generator"),
 }
 

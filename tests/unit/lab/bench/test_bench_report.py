@@ -133,8 +133,8 @@ def test_a_start_that_ended_is_a_line_for_each_rate_and_one_for_its_error() -> N
     assert describe_start(start) == [
         "round 2, streams, 100/s: p50 2.35 ms, p99 5.75 ms, 0 lost, 3 duplicated, 0 unexpected",
         "round 2, streams, 1000/s: p50 ? ms, p99 ? ms, ? lost, ? duplicated, ? unexpected".replace("?", NOT_MEASURED),
-        "round 2, streams, 5000/s: p50 2.35 ms, p99 5.75 ms, 0 lost, 0 duplicated, 0 unexpected; behind: 71.0% were "
-        "decided in time, 9000 came after the end",
+        "round 2, streams, 5000/s: p50 2.35 ms, p99 5.75 ms, 0 lost, 0 duplicated, 0 unexpected; behind: 71.0% of "
+        "what was due was decided meanwhile, 9000 came after the end",
         "round 2, streams: others took 20% of the processor time, so this round says little",
         "round 2, streams: it ended with exit code 4",
     ]
