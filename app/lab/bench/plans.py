@@ -80,7 +80,8 @@ def _plan(settings: Settings) -> dict[str, str]:
         records = sources.read(spark, mode, query.schema, settings)
         if isinstance(query, UserQuery):
             rows = query.rows(records, settings)
-            answer |= {"refusal": find_refusal(rows, mode), "unknown": query.why_without_places(rows, records)}
+            query = query.plan(rows, records)
+            answer |= {"refusal": find_refusal(rows, mode), "unknown": query.without_places}
         if not answer["refusal"]:
             decisions: Any = query.decide(records, settings, "", Written(retries=False))
             jvm: Any = spark.sparkContext._jvm
