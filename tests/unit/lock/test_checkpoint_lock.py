@@ -106,10 +106,7 @@ def test_an_orphaned_java_keeps_the_lock_that_its_program_took_after_its_start(t
         assert isinstance(other, LocalLock)
         with checkpoint_lock(settings, standby=True) as one:
             assert isinstance(one, LocalLock)
-            assert one.descriptor is not None
-            java = subprocess.Popen(
-                [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(one.descriptor,)
-            )
+            java = java_with(one)
             assert one.take()
         assert not other.take()  # our descriptor is closed, Java's is open
         java.communicate(b"\n")
