@@ -71,13 +71,8 @@ def _filter(name: str, mode: ModeName, shared: Mapping[str, Any] | None = None, 
 def _engine(name: str, engine: ModuleType, *, transactions: bool = False, **options: Any) -> Contender:
     if transactions:
         options |= {"own": engine.EXACTLY_ONCE, "delivery": TRANSACTIONS}
-    options = {
-        "program": engine.program,
-        "versions": engine.versions,
-        "lacks": getattr(engine, "lacks", lambda: ""),
-        **options,
-    }
-    return Contender(name, **options)
+    lacks = getattr(engine, "lacks", lambda: "")
+    return Contender(name, **{"program": engine.program, "versions": engine.versions, "lacks": lacks, **options})
 
 
 def _run_filter(mode: ModeName, launch: Launch) -> Child:

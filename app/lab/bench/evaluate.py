@@ -17,13 +17,7 @@ _AROUND_S = 2.0
 
 
 def evaluate(
-    rate: float,
-    payments: Payments,
-    sampler: Sampler,
-    *,
-    settle_s: float,
-    seconds: float,
-    ends_s: Sequence[float] = (),
+    rate: float, payments: Payments, sampler: Sampler, *, settle_s: float, seconds: float, ends_s: Sequence[float] = ()
 ) -> RateResult:
     """The figures of one rate.
 

@@ -57,12 +57,7 @@ class Start:
     """A start of the contender in round `number`, under the `load`. `watch` sees it from beside."""
 
     def __init__(
-        self,
-        stack: EmbeddedStack,
-        contender: Contender,
-        load: Load,
-        number: int,
-        watch: Watch = unwatched,
+        self, stack: EmbeddedStack, contender: Contender, load: Load, number: int, watch: Watch = unwatched
     ) -> None:
         self._contender = contender
         self._partitions = contender.partitions or load.partitions

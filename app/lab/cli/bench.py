@@ -12,7 +12,7 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 from lab.bench.names import KNOBS
 from lab.cli.console import open_console, tell_end
-from lab.cli.options import docs_option, load_options
+from lab.cli.options import docs_option, load_options, output_option
 
 
 @click.command()
@@ -34,13 +34,7 @@ from lab.cli.options import docs_option, load_options
     help="with --query: make up records of this schema, as payment_schema takes it  [payments]",
 )
 @click.option("--kill", is_flag=True, help="kill each in the middle of each rate's seconds, and start it again at once")
-@click.option(
-    "--output",
-    default=Path(),
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="where bench-report.html, bench-report.json and the plots go  [.]",
-)
+@output_option("bench-report.html, bench-report.json and the plots")
 @docs_option("docs/results/bench.md", "bench")
 @settings_options("query", *KNOBS)
 def command(

@@ -12,7 +12,7 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
 from lab.bench.names import KNOBS
 from lab.cli.console import open_console, tell_end
-from lab.cli.options import SHARE, Number, load_options, rate_option
+from lab.cli.options import SHARE, Number, load_options, output_option, rate_option
 
 
 @click.command()
@@ -34,13 +34,7 @@ from lab.cli.options import SHARE, Number, load_options, rate_option
     "--malformed-share", type=SHARE, default=0.01, show_default=True, help="share of unreadable records, 0 to 1"
 )
 @click.option("--fraud-share", type=SHARE, default=0.05, show_default=True, help="share of labelled fraud, 0 to 1")
-@click.option(
-    "--output",
-    default=Path(),
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="where demo-report.html and demo-report.json go  [.]",
-)
+@output_option("demo-report.html and demo-report.json")
 @settings_options(*KNOBS, "rules")
 def command(settings: Settings, modes: str, rate: float, output: Path, **load: Any) -> int:
     """Run every mode in turn on an embedded Kafka and Spark, measure and audit it, and write a report.

@@ -45,6 +45,12 @@ def rate_option(default: float, what: str = "records per second") -> Callable[..
     return click.option("--rate", type=Number(0, min_open=True), default=default, show_default=True, help=what)
 
 
+def output_option(what: str) -> Callable[..., Any]:
+    """`--output`: the directory that takes what a verb writes."""
+    kind, words = click.Path(path_type=Path), f"where {what} go  [.]"
+    return click.option("--output", default=Path(), type=kind, metavar="DIR", help=words)
+
+
 def load_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The named fields of a `Load`, all without names; and how often each contender is started."""
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 import psutil
 
 from lab.harness.periodic import Periodic
-from lab.harness.processes import Child
+from lab.harness.processes import Child, family_of
 
 _EVERY_S = 0.5
 _MIB = 2**20
@@ -58,8 +58,8 @@ class Sampler(Periodic):
             self._busy_s.append((time.time(), times.user + times.nice + times.system + times.irq + times.softirq))
             self._stolen_s.append((time.time(), times.steal))
         for name, child in self._programs.items():
-            if child.pid and child.is_alive:
-                cpu_s, rss_mib = _usage(child.pid)
+            if child.is_alive:
+                cpu_s, rss_mib = _usage(child)
                 seen = self._cpu_s[name]
                 if not seen or cpu_s >= seen[-1][1]:  # not while it is ending
                     seen.append((time.time(), cpu_s))
@@ -77,19 +77,14 @@ def _growth(seen: Sequence[tuple[float, float]], start_s: float, end_s: float) -
     return float(high - low)
 
 
-def _usage(pid: int) -> tuple[float, float]:
-    """Processor seconds and resident MiB of a process and its descendants."""
-    cpu_s, rss = 0.0, 0
-    for process in _family(pid):
+def _usage(child: Child) -> tuple[float, float]:
+    """Processor seconds and resident MiB of a program and its descendants."""
+    cpu_s, rss, family = 0.0, 0, list[psutil.Process]()
+    with suppress(psutil.Error):
+        family = family_of(child)
+    for process in family:
         with suppress(psutil.Error), process.oneshot():
             times = process.cpu_times()
             cpu_s += times.user + times.system + times.children_user + times.children_system
             rss += process.memory_info().rss
     return cpu_s, rss / _MIB
-
-
-def _family(pid: int) -> list[psutil.Process]:
-    with suppress(psutil.Error):
-        process = psutil.Process(pid)
-        return [process, *process.children(recursive=True)]
-    return []
