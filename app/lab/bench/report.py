@@ -23,12 +23,13 @@ from lab.bench.plots import RC, looks, svg
 from lab.bench.result import MOST_STOLEN, StartResult
 from lab.bench.summary import compare, names_of, summarise_rounds
 from lab.bench.table import (
+    BENCH,
+    COLUMNS,
     FAMILY_WORDS,
     markdown_kills,
     markdown_results,
     rounded,
     verdict_lines,
-    with_interval,
 )
 from lab.harness.outcome import to_plain
 from lab.harness.tables import format_number, write_between
@@ -105,7 +106,7 @@ def render_html(report: Report) -> str:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("lab.bench", ""), autoescape=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters |= {"number": format_number, "rounded": rounded, "with_interval": with_interval}
+    environment.filters |= {"number": format_number, "rounded": rounded}
     return environment.get_template("report.html.j2").render(
         load=report.load,
         data=data,
@@ -115,6 +116,7 @@ def render_html(report: Report) -> str:
         failed=[start for start in report.starts if start.error],
         objective_ms=OBJECTIVE_MS,
         most_stolen=MOST_STOLEN,
+        columns=[COLUMNS[name] for name in (*BENCH, "first", "flagged", "rejected")],
         families=FAMILY_WORDS,
         verdicts=verdict_lines(data["compared"]),
         looks=looks(names_of(report.starts)),

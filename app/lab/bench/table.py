@@ -15,7 +15,7 @@ from lab.harness.outcome import must_be_zero
 from lab.harness.tables import NOT_MEASURED, format_number, markdown
 
 #: Columns of a result: heading, and what of it is shown.
-_COLUMNS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Text | str]]] = {
+COLUMNS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Text | str]]] = {
     "rate": ("rate\n/s", lambda one: format_number(one["rate"])),
     "mean": ("mean\nms", lambda one: rounded(one["due_mean_ms"])),
     "p50": ("p50\nms", lambda one: with_interval(one, "due_p50_ms")),
@@ -29,6 +29,7 @@ _COLUMNS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Text | str]]] = 
     "ends": ("batch ends\nms", lambda one: _ends(one["batch_ends_ms"])),
     "memory": ("memory\nMiB", lambda one: rounded(one["rss_mib"])),
     "gap": ("without a\ndecision, s", lambda one: rounded(one["gap_s"])),
+    "first": ("first deci-\nsion, s", lambda one: rounded(one["first_decision_s"])),
     "flagged": ("\nflagged", lambda one: format_number(one["flagged"])),
     "lost": ("\nlost", lambda one: must_be_zero(one["lost"])),
     "duplicated": ("dupli-\ncated", lambda one: format_number(one["duplicated"])),
@@ -52,10 +53,10 @@ def result_table(results: Sequence[Mapping[str, Any]], columns: Sequence[str] = 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("\ncontender", overflow="fold")
     for name in columns:
-        table.add_column(_COLUMNS[name][0], justify="right", no_wrap=True)
+        table.add_column(COLUMNS[name][0], justify="right", no_wrap=True)
     for result in results:
         contender = Text(result["mode"], style="bold" if result["keeps_up"] else "bold red")
-        table.add_row(contender, *(_COLUMNS[name][1](result) for name in columns))
+        table.add_row(contender, *(COLUMNS[name][1](result) for name in columns))
     return table
 
 
