@@ -14,6 +14,7 @@ from kafka.admin import ConfigResource
 from fraud_filter.config import Settings, load
 from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
+from fraud_filter.kafka.consumer import find_bounds, open_consumer
 from fraud_filter.kafka.topics import create_topics
 from lab.harness.broker import Broker
 
@@ -94,3 +95,12 @@ def test_what_the_broker_refuses_is_said(settings: Settings, tmp_path: Path) -> 
     file.write_text("topics: [{name: payments, partitions: 1, replication_factor: 3}]")
     with pytest.raises(UsageError, match=f"topic '{settings.input_topic}' was refused by the broker: .*factor of 3"):
         create_topics(settings.model_copy(update={"topics_file": file}))
+
+
+def test_the_end_of_a_partition_that_the_client_has_not_heard_of_is_known_soon(settings: Settings, admin: Any) -> None:
+    """One that was added; or that a broker which has just started did not tell of."""
+    create_topics(settings, partitions=1)
+    with open_consumer(settings) as consumer:
+        assert find_bounds(consumer, settings, settings.input_topic, [0]) == {0: (0, 0)}
+        admin.create_partitions({settings.input_topic: 3})
+        assert find_bounds(consumer, settings, settings.input_topic, [2]) == {2: (0, 0)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event
 from typing import Any
 
@@ -84,10 +84,17 @@ def find_bounds(
     Raises:
         FraudFilterError: the broker does not answer within `kafka_timeout_s` seconds.
     """
-    retrying = Retrying(  # a topic just created may have no leader yet, and the client does not ask again
+
+    def look_again(_: object) -> None:
+        """The client keeps what it was told for 15 minutes, also by a broker that had not heard of the topic yet."""
+        with suppress(KafkaException):
+            consumer.list_topics(topic, timeout=settings.kafka_timeout_s)
+
+    retrying = Retrying(
         retry=retry_if_exception_type(KafkaException),
         stop=stop_after_delay(settings.kafka_timeout_s),
         wait=wait_fixed(0.1),
+        before_sleep=look_again,
         reraise=True,
     )
 
