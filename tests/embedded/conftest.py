@@ -65,9 +65,7 @@ def workspace(request: pytest.FixtureRequest) -> Iterator[Workspace]:
 @pytest.fixture(scope="session")
 def broker(workspace: Workspace, java_home: Path, kafka_jars: list[Path]) -> Iterator[Broker]:
     """One broker for all tests; `broker.address` is its host:port."""
-    # It runs for long and answers many requests a second: both of Java's compilers, unlike a test's own programs.
-    both = ("-XX:TieredStopAtLevel=4",)
-    with Broker(workspace, java_home=java_home, jars=kafka_jars, java_options=both) as running:
+    with Broker(workspace, java_home=java_home, jars=kafka_jars) as running:
         yield running
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -26,33 +23,33 @@ from fraud_filter.kafka.consumer import open_consumer
 from fraud_filter.monitor import input_watch
 from fraud_filter.monitor.input_watch import InputWatch, ReadableEnds, watch_input
 from fraud_filter.monitor.monitor import Monitor
-from lab.harness.broker import HOST, Broker
-from lab.harness.processes import Child, free_ports
+from lab.harness.broker import Broker, open_brokers
+from lab.harness.processes import free_ports, kill_family
 from lab.harness.workspace import Workspace
 from running import until
 
 MANY = 1000
+#: The number of the second broker.
+NODE = 2
 LOOKS = 20
 #: From a new leader on, in seconds.
 KNOWN_S = 10
 
 
 @pytest.fixture(scope="module")
-def cluster(java_home: Path, kafka_jars: list[Path]) -> Iterator[tuple[Broker, Child]]:
+def cluster(java_home: Path, kafka_jars: list[Path]) -> Iterator[list[Broker]]:
     with (
-        Workspace("fraud-filter-pair-") as workspace,
-        Broker(workspace, java_home=java_home, jars=kafka_jars) as first,
-        second_broker(first, workspace, java_home, kafka_jars) as second,
+        Workspace("fraud-filter-three-") as workspace,
+        open_brokers(workspace, 3, java_home=java_home, jars=kafka_jars) as brokers,
     ):
-        yield first, second
+        yield brokers
 
 
 @pytest.fixture
-def pair(cluster: tuple[Broker, Child]) -> tuple[Broker, Child]:
-    """Two brokers of one cluster, which know each other, also when a test has killed the second one."""
-    first, second = cluster
-    if not second.is_alive:
-        second.start()
+def pair(cluster: list[Broker]) -> tuple[Broker, Broker]:
+    """Two brokers of a cluster of three, which know each other, also when a test has killed the second one."""
+    first, second, _ = cluster
+    second.start()
     client = AdminClient({"bootstrap.servers": first.address})
     until(lambda: NODE in client.list_topics(timeout=5).brokers, "two brokers", 60)
     name = create_topic(client, NODE)
@@ -80,7 +77,7 @@ def leader(client: AdminClient, topic: str) -> int | None:
     return known[0].leader if known else None
 
 
-def test_of_a_partition_without_a_leader_nothing_is_known_and_of_the_others_all_is(pair: tuple[Broker, Child]) -> None:
+def test_of_a_partition_without_a_leader_nothing_is_known_and_of_the_others_all_is(pair: tuple[Broker, Broker]) -> None:
     first, second = pair
     topic = create_topic(AdminClient({"bootstrap.servers": first.address}), 1, NODE, 1)
     (port,) = free_ports(1)
@@ -111,19 +108,18 @@ def test_of_a_partition_without_a_leader_nothing_is_known_and_of_the_others_all_
     producer.close()
 
 
-def test_a_client_whose_controller_is_killed_asks_another_broker(pair: tuple[Broker, Child]) -> None:
+def test_a_client_whose_controller_is_killed_asks_another_broker(pair: tuple[Broker, Broker]) -> None:
     first, second = pair
     topic = create_topic(AdminClient({"bootstrap.servers": first.address}), 1)
     settings = load({"kafka_bootstrap_servers": first.address, "input_topic": topic})
     client = open_admin(settings)
     until(lambda: client.list_topics(timeout=5).controller_id == NODE, "a broker tells of the second as controller", 60)
-    assert second.pid
-    os.kill(second.pid, signal.SIGKILL)
+    kill_family(second.child)
     assert find_input(client, settings).led == [0]
 
 
 def test_a_new_leader_is_known_soon_though_the_dead_broker_is_the_one_that_settings_name(
-    pair: tuple[Broker, Child],
+    pair: tuple[Broker, Broker],
 ) -> None:
     first, second = pair
     client = AdminClient({"bootstrap.servers": first.address})
@@ -139,8 +135,7 @@ def test_a_new_leader_is_known_soon_though_the_dead_broker_is_the_one_that_setti
     there = {"kafka_bootstrap_servers": f"{named.host}:{named.port}", "input_topic": topic}
     with watch_input(load(there)) as watch:
         until(lambda: watch.look({}) is not None, "the end is known")
-        assert second.pid
-        os.kill(second.pid, signal.SIGKILL)
+        kill_family(second.child)
         until(lambda: watch.look({}) is None, "it is not", 30)
         while watch.look({}) is None:
             if leader(client, topic) == 1:
@@ -195,32 +190,3 @@ def test_a_look_at_a_thousand_partitions_is_a_few_requests(many: Settings) -> No
     print(f"measured: slowest look {max(times):.3f} s, {dict(+asked)} in {LOOKS} looks")  # noqa: T201
     assert 0 < asked["ListOffsets"] <= 3 * LOOKS
     assert sum(asked.values()) <= 6 * LOOKS
-
-
-# -- a second broker beside an embedded one, so that a partition can lose its leader while others keep theirs
-
-
-NODE = 2
-
-
-def second_broker(first: Broker, workspace: Workspace, java_home: Path, jars: Sequence[Path]) -> Child:
-    """Joins the cluster of `first`, which lies in `workspace`; not yet started."""
-    made = (workspace.path / "server.properties").read_text(encoding="utf-8")
-    (port,) = free_ports(1)
-    own = {
-        "process.roles": "broker",
-        "node.id": NODE,
-        "listeners": f"BROKER://{HOST}:{port}",
-        "advertised.listeners": f"BROKER://{HOST}:{port}",
-        "log.dirs": workspace.path / "second",
-    }
-    properties = workspace.path / "second.properties"  # of two equal names the last one counts
-    properties.write_text("\n".join([made, *(f"{name}={value}" for name, value in own.items()), ""]), encoding="utf-8")
-    java: list[str | Path] = [java_home / "bin" / "java", "-XX:+UseSerialGC", "-cp", ":".join(map(str, jars))]
-    cluster = re.search(r"cluster\.id=(\S+)", (workspace.path / "kafka/meta.properties").read_text(encoding="utf-8"))
-    assert cluster, f"no cluster at {first.address}"
-    tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster[1]}", "--config", str(properties)]
-    with Child("formatting", [*java, *tool], log=workspace.logs / "second-format.log") as formatting:
-        assert formatting.wait(60) == 0, formatting.tail()
-    argv = [*java[:2], "-Xmx256m", *java[2:], "kafka.Kafka", properties]
-    return Child("the second broker", argv, log=workspace.logs / "second.log")

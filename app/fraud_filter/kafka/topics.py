@@ -65,7 +65,8 @@ class TopicSpec(BaseModel):
 
     name: str = Field(min_length=1)
     partitions: int = Field(ge=1)
-    replication_factor: int = Field(1, ge=1)
+    #: None: the brokers' `default.replication.factor`.
+    replication_factor: int | None = Field(None, ge=1)
     config: dict[str, str] = Field(default_factory=dict)
 
 
@@ -139,7 +140,7 @@ def _create(admin: AdminClient, settings: Settings, specs: list[TopicSpec]) -> l
     if not specs:
         return []
     wanted = [
-        NewTopic(spec.name, spec.partitions, replication_factor=spec.replication_factor, config=spec.config)
+        NewTopic(spec.name, spec.partitions, replication_factor=spec.replication_factor or -1, config=spec.config)
         for spec in specs
     ]
     answers = admin.create_topics(wanted, request_timeout=settings.kafka_timeout_s)

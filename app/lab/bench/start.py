@@ -190,9 +190,9 @@ class Start:
         """
         before = topic.end_offsets()
         generator = self._generator(rate * DRIFT, sum(phases.values()) + 0.5)  # a little more than what is measured
-        watched = {"contender": contender, "broker": self._stack.broker, "generator": generator}
+        watched = {"contender": contender, "broker": self._stack.brokers[0].child, "generator": generator}
         with generator, Sampler(watched) as sampler:
-            programs = (contender, self._stack.broker)
+            programs = (contender, watched["broker"])
             sending = (*programs, generator)
             wait_until(lambda: topic.end_offsets() != before, _GENERATOR_S, "the generator sent nothing", sending)
             for phase, seconds in phases.items():

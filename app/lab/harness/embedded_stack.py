@@ -1,8 +1,8 @@
-"""A program run's own stack on this machine: Java and jars, a workspace, a broker, and the settings that name it."""
+"""A program run's own stack on this machine: Java and jars, a workspace, brokers, and the settings that name it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,12 +11,11 @@ from typing import Any
 from rich.console import Console
 
 from fraud_filter.config import Settings
-from fraud_filter.kafka.topics import create_topics
 from fraud_filter.probe.probe import Probe
-from lab.harness.broker import Broker
+from lab.harness.broker import Broker, open_brokers
 from lab.harness.drain import InputTopic
-from lab.harness.java import Say
-from lab.harness.machine import describe_versions, java_version, kafka_version
+from lab.harness.java import Say, inspect
+from lab.harness.machine import describe_versions, kafka_version
 from lab.harness.processes import Child
 from lab.harness.supplies import get_supplies
 from lab.harness.workspace import Workspace
@@ -29,7 +28,7 @@ class EmbeddedStack:
     settings: Settings
     workspace: Workspace
     java_home: Path
-    broker: Child
+    brokers: Sequence[Broker]
     versions: Mapping[str, str]
     say: Say
 
@@ -51,14 +50,14 @@ class Scene:
 
 @contextmanager
 def embedded_stack(
-    name: str, settings: Settings, say: Say, *, slots: int, partitions: int = 0, console: Console | None = None
+    name: str, settings: Settings, say: Say, *, slots: int, brokers: int = 1, console: Console | None = None
 ) -> Iterator[EmbeddedStack]:
     """Starts Kafka; everything that was started is stopped at the end of the block, also when it is interrupted.
 
     Args:
         name: of what runs on it, for the workspace.
         slots: Spark's task slots; continuous and real-time mode hold one a partition permanently.
-        partitions: of the topics; 0: they are created by who uses the stack.
+        brokers: of the cluster, one or three.
         console: shows what is under way.
 
     Raises:
@@ -66,21 +65,20 @@ def embedded_stack(
     """
     with Workspace(f"fraud-filter-{name}-") as workspace, ExitStack() as running:
         supplies = get_supplies(say)
-        versions = describe_versions(kafka=kafka_version(supplies.kafka_jars), java=java_version(supplies.java_home))
+        java = inspect(supplies.java_home / "bin" / "java").full_version
+        versions = describe_versions(kafka=kafka_version(supplies.kafka_jars), java=java)
         with console.status("Starting Kafka") if console else nullcontext():
-            broker = Broker(workspace, java_home=supplies.java_home, jars=supplies.kafka_jars)
-            running.enter_context(broker)
-        own = on_this_machine(settings, broker.address, slots=slots)
-        if partitions:
-            create_topics(own, partitions=partitions)
-        yield EmbeddedStack(own, workspace, supplies.java_home, broker.child, versions, say)
+            opened = open_brokers(workspace, brokers, java_home=supplies.java_home, jars=supplies.kafka_jars)
+            nodes = running.enter_context(opened)
+        own = on_this_machine(settings, ",".join(node.address for node in nodes), slots=slots)
+        yield EmbeddedStack(own, workspace, supplies.java_home, nodes, versions, say)
 
 
 def on_this_machine(settings: Settings, address: str, *, slots: int) -> Settings:
     """The user's settings, with what an embedded run decides itself: its own broker, Spark here, free ports.
 
     Args:
-        address: of the broker, host:port.
+        address: of the brokers, host:port.
         slots: Spark's task slots; continuous and real-time mode hold one a partition permanently.
     """
     return settings.model_copy(

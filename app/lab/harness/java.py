@@ -29,11 +29,12 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Java:
-    """What one `java` said about itself: home, major version (0: none), and why it can't be used, if so."""
+    """What one `java` said about itself: home, major version (0: none), why it can't be used, if so; full version."""
 
     home: Path
     version: int
     problem: str | None
+    full_version: str = ""
 
 
 def inspect(java: Path) -> Java:
@@ -49,14 +50,14 @@ def inspect(java: Path) -> Java:
     if "java.base" not in modules:
         return Java(guess, 0, "does not list its modules: Java 8 or older, or no Java")
     # A `java` on the PATH may be a wrapper script; only the runtime knows its home.
-    home = re.search(r"^\s*java\.home = (.+)$", output, re.MULTILINE)
+    told = dict(re.findall(r"^\s*java\.(home|version) = (.+)$", output, re.MULTILINE))
     version = int(modules["java.base"])
     problem = None
     if version not in SUPPORTED:
         problem = f"is Java {version}"
     elif VECTOR_MODULE not in modules:
         problem = f"is a trimmed Java {version} without the module {VECTOR_MODULE}"
-    return Java(Path(home.group(1)) if home else guess, version, problem)
+    return Java(Path(told.get("home", guess)), version, problem, told.get("version", ""))
 
 
 def find_java(say: Say | None = None) -> Path | None:

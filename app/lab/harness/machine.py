@@ -42,14 +42,6 @@ def kafka_version(jars: Sequence[Path]) -> str:
     return next((name.group(1) for name in names if name), "unknown")
 
 
-def java_version(home: Path) -> str:
-    """The full version, from the runtime's `release` file."""
-    release = home / "release"
-    text = release.read_text(encoding="utf-8") if release.exists() else ""
-    version = re.search(r'^JAVA_VERSION="(.+)"', text, re.MULTILINE)
-    return version.group(1) if version else "unknown"
-
-
 def _operating_system() -> str:
     try:
         return platform.freedesktop_os_release()["PRETTY_NAME"]

@@ -81,33 +81,12 @@ def location(settings: Settings, workspace: Workspace, checkpoint: str) -> str:
     return f"{settings.checkpoint.rstrip('/')}/{workspace.path.name}/{checkpoint}"
 
 
-def generator_program(
-    stack: EmbeddedStack,
-    *,
-    rate: float,
-    log: str,
-    seconds: float | None = None,
-    count: int | None = None,
-    flagged_share: float | None = None,
-    malformed_share: float | None = None,
-    fraud_share: float | None = None,
-    seed: int | None = None,
-    at_random: bool = False,
-) -> Child:
-    """`fraud-filter generate`: `rate` payments/s for at most `seconds` seconds, or `count`; shares are parts of 1.
+def generator_program(stack: EmbeddedStack, *, log: str, at_random: bool = False, **options: float | None) -> Child:
+    """`fraud-filter generate` with options of it, such as `rate` and `seconds`; None leaves one to the program.
 
-    `at_random`: each at a moment of its own, in place of even steps.
+    `at_random`: each payment at a moment of its own, in place of even steps.
     """
-    options = {
-        "--rate": rate,
-        "--seconds": seconds,
-        "--count": count,
-        "--flagged-share": flagged_share,
-        "--malformed-share": malformed_share,
-        "--fraud-share": fraud_share,
-        "--seed": seed,
-    }
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {f"--{name.replace('_', '-')}": value for name, value in options.items() if value is not None}
     words = [word for name, value in given.items() for word in (name, f"{value:.15g}")]
     argv = [*verb("generate"), *words, *(["--at-random"] if at_random else [])]
     return Child("the payment generator", argv, log=stack.workspace.logs / log, env=environment(stack.settings))

@@ -13,6 +13,7 @@ from fraud_filter.audit.run import audit
 from fraud_filter.checkpoint.files import CheckpointFiles, open_checkpoint
 from fraud_filter.config import Settings, duration_s
 from fraud_filter.kafka.admin import find_input, open_admin
+from fraud_filter.kafka.topics import create_topics
 from fraud_filter.probe.probe import Probe
 from lab.harness.drain import drain, open_input
 from lab.harness.embedded_stack import Scene, embedded_stack
@@ -157,7 +158,8 @@ class Relay:
     @property
     def programs(self) -> tuple[Child, ...]:
         """All that has to run."""
-        return (self.scene.stack.broker, self.scene.generator, *(run.child for run in self.filters))
+        brokers = [broker.child for broker in self.scene.stack.brokers if broker.is_wanted]
+        return (*brokers, self.scene.generator, *(run.child for run in self.filters))
 
 
 def _shape(trial: Trial) -> tuple[Any, ...]:
@@ -166,19 +168,23 @@ def _shape(trial: Trial) -> tuple[Any, ...]:
 
 
 @contextmanager
-def open_scene(settings: Settings, *, rate: float, seconds: float, below: str, say: Say) -> Iterator[Scene]:
+def open_scene(
+    settings: Settings, *, rate: float, seconds: float, below: str, say: Say, brokers: int = 1
+) -> Iterator[Scene]:
     """Starts Kafka and a generator, and stops everything at the end.
 
     Args:
         rate: payments per second, all the time.
         seconds: under load before each disturbance.
         below: where the checkpoints go, on any Hadoop file system; on this machine's disk when it is empty.
+        brokers: of the Kafka cluster.
 
     Raises:
         FraudFilterError: the stack could not be started.
         KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
     """
-    with stop_signals(), embedded_stack("trial", settings, say, slots=_SLOTS, partitions=_PARTITIONS) as stack:
+    with stop_signals(), embedded_stack("trial", settings, say, slots=_SLOTS, brokers=brokers) as stack:
+        create_topics(stack.settings, partitions=_PARTITIONS)
         own = stack.with_settings({"checkpoint": below} if below else {})
         generator = generator_program(
             own, rate=rate, seconds=_LIMIT_S, flagged_share=0.5, malformed_share=0.01, log="generator.log"

@@ -43,7 +43,7 @@ def test_values_are_what_kafka_takes(tmp_path: Path) -> None:
     file = tmp_path / "topics.yml"
     file.write_text("topics: [{name: other, partitions: 3, config: {retention.ms: 5, preallocate: true}}]")
     [topic] = load_topics(load({"topics_file": file}))
-    assert (topic.name, topic.partitions, topic.replication_factor) == ("other", 3, 1)
+    assert (topic.name, topic.partitions, topic.replication_factor) == ("other", 3, None)
     assert topic.config == {"retention.ms": "5", "preallocate": "true"}
 
 

@@ -1,0 +1,82 @@
+"""Three Kafka brokers with each record on all of them: one or two are killed, hang or are restarted under load.
+
+Decisions come back, nothing is lost and nothing is decided twice, by the audit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+import broker_faults as faults
+from fraud_filter.config import ModeName, load
+from fraud_filter.kafka.admin import open_admin
+from hdfs_cluster import Hdfs
+from lab.harness.embedded_stack import Scene
+from lab.trials.embedded import Relay, open_scene
+from lab.trials.embedded_acts import Act
+from lab.trials.plan import Trial
+
+pytestmark = [pytest.mark.timed, pytest.mark.timeout(900)]
+MODES = get_args(ModeName)
+QUICK = {"real_time_duration": "5 seconds", "continuous_interval": "1 second", "restart_backoff_s": 0.2}
+FAULTS: dict[str, Act] = {
+    "leader-killed": faults.kill(faults.leader_of_input),
+    "leader-hangs": faults.hang(faults.leader_of_input),
+    "controller-killed": faults.kill(faults.controller),
+    "each-restarted": faults.restart_each,
+    "two-killed": faults.kill_two,
+}
+
+
+@pytest.fixture(scope="module")
+def scene() -> Iterator[Scene]:
+    """Three brokers and a generator for all tests of this file."""
+    with open_scene(load(QUICK), rate=100, seconds=2, below="", say=print, brokers=3) as scene:
+        yield scene
+
+
+def require_nothing_lost(scene: Scene, mode: ModeName, *names: str, standby: bool = False, **more: Act) -> None:
+    """Each fault comes to one filter, after the other."""
+    relay: Relay | None = None
+    try:
+        for name in names:
+            trial = Trial(name, mode, mode, standby=standby)
+            relay = relay or Relay(scene, trial, len(list(scene.stack.workspace.path.iterdir())))
+            outcome = relay.disturb(trial, (FAULTS | more)[name])
+            print(f"measured {outcome}")  # noqa: T201 - shown by pytest -s
+            assert (outcome.audit.lost, outcome.audit.unexpected, outcome.audit.duplicated) == (0, 0, 0)
+    finally:
+        if relay:
+            relay.stop()
+
+
+def test_the_filter_goes_on_when_the_broker_that_leads_its_input_is_killed(scene: Scene) -> None:
+    settings = scene.stack.settings
+    topics = open_admin(settings).list_topics(timeout=10).topics
+    replicas = [topics[name].partitions[0].replicas for name in (settings.input_topic, settings.flagged_topic)]
+    assert [len(each) for each in replicas] == [3, 3], "as the brokers' default says"
+    require_nothing_lost(scene, "real-time", "leader-killed")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("mode", MODES)
+def test_each_mode_goes_on_after_each_fault(scene: Scene, mode: ModeName) -> None:
+    require_nothing_lost(scene, mode, *FAULTS)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("mode", MODES)
+def test_the_lock_is_kept_when_its_coordinator_is_killed(
+    scene: Scene, mode: ModeName, tmp_path: Path, java_home: Path
+) -> None:
+    """A checkpoint in HDFS, and a standby that waits for its lock."""
+    with Hdfs(tmp_path, java_home) as hdfs:
+        own = Scene(
+            scene.stack.with_settings({"checkpoint": f"{hdfs.uri}/{mode}", "standby_warm_up_s": 3}),
+            scene.probe, scene.topic, scene.generator, scene.seconds,
+        )  # fmt: skip
+        require_nothing_lost(own, mode, "lock", standby=True, lock=faults.kill(faults.coordinator_of_lock))
