@@ -255,7 +255,7 @@ MODES: dict[ModeName, Mode] = {
             output_mode="update",
             sources=frozenset({"kafka", "format"}),
             sinks=frozenset({"kafka", "console"}),
-            operators=_STATELESS | {"Aggregate", "Expand", "Deduplicate"},
+            operators=_STATELESS | {"Aggregate", "Expand", "Deduplicate", "Repartition"},
             session_conf=_real_time,
         ),
     )
