@@ -9,6 +9,7 @@ from deployed import Deployed
 from fraud_filter.compose import env_file, rollout
 from fraud_filter.compose.stack import FILTER, STANDBY
 from fraud_filter.config import ModeName, load
+from fraud_filter.home import HOME
 from fraud_filter.probe.probe import Probe
 from lab.harness.compose_stack import ComposeStack
 from lab.trials.catalogue import DISTURBANCES
@@ -187,6 +188,22 @@ def test_nothing_was_lost_on_the_way_since_the_stack_was_taken_down(pair: Deploy
     features = found["features"]
     assert features["decisions"] > 0, features
     assert (features["differing"], features["untold"]) == (0, 0), features
+
+
+@pytest.mark.exhaustive  # 85 s; tests/embedded has the takeover and the handover of such a query
+def test_a_query_of_yours_is_handed_over_to_and_goes_on_after_a_kill(
+    pair: Deployed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file lies in the folder conf, and every record of then on has its row, once."""
+    await_standby(pair)
+    (pair.open().conf / "enrich.py").write_bytes((HOME / "app/examples/enrich.py").read_bytes())
+    for name in ("FRAUD_RULES", "FRAUD_FEATURES_UNSUPPORTED"):
+        env_file.remove(pair.env, name)
+    env_file.change(pair.env, "FRAUD_QUERY", "conf/enrich.py:transform")
+    monkeypatch.chdir(pair.env.parent)
+    rolled = pair.call("rollout")
+    assert rolled.returncode == 0, rolled.stdout
+    disturb(pair, "kill")
 
 
 def test_without_a_standby_the_other_goes_on_alone(pair: Deployed) -> None:
