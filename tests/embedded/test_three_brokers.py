@@ -5,6 +5,7 @@ Decisions come back, nothing is lost and nothing is decided twice, by the audit.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
@@ -13,7 +14,9 @@ import pytest
 
 import broker_faults as faults
 from fraud_filter.config import ModeName, load
-from fraud_filter.kafka.admin import open_admin
+from fraud_filter.kafka.admin import find_topics, open_admin
+from fraud_filter.kafka.topics import create_topics
+from fraud_filter.query.preflight import count_partitions
 from hdfs_cluster import Hdfs
 from lab.harness.embedded_stack import Scene
 from lab.trials.embedded import Relay, open_scene
@@ -56,9 +59,8 @@ def require_nothing_lost(scene: Scene, mode: ModeName, *names: str, standby: boo
 
 def test_the_filter_goes_on_when_the_broker_that_leads_its_input_is_killed(scene: Scene) -> None:
     settings = scene.stack.settings
-    topics = open_admin(settings).list_topics(timeout=10).topics
-    replicas = [topics[name].partitions[0].replicas for name in (settings.input_topic, settings.flagged_topic)]
-    assert [len(each) for each in replicas] == [3, 3], "as the brokers' default says"
+    topics = find_topics(open_admin(settings), settings, [settings.input_topic, settings.flagged_topic])
+    assert {topic.replicas for topic in topics.values()} == {3}, "as the brokers' default says"
     require_nothing_lost(scene, "real-time", "leader-killed")
 
 
@@ -80,3 +82,20 @@ def test_the_lock_is_kept_when_its_coordinator_is_killed(
             scene.probe, scene.topic, scene.generator, scene.seconds,
         )  # fmt: skip
         require_nothing_lost(own, mode, "lock", standby=True, lock=faults.kill(faults.coordinator_of_lock))
+
+
+def test_a_topic_that_one_of_three_brokers_has_is_warned_of(
+    scene: Scene, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By `topics`, which has made it, and by the filter's start; where each record is on all of them, by neither."""
+    file = tmp_path / "topics.yml"
+    file.write_text("topics: [{name: alone, partitions: 1, replication_factor: 1}, {name: everywhere, partitions: 1}]")
+    own = {"topics_file": file, "input_topic": "alone", "flagged_topic": "everywhere", "rejected_topic": "everywhere"}
+    settings = scene.stack.settings.model_copy(update=own)
+    with caplog.at_level(logging.WARNING):
+        create_topics(settings)
+        count_partitions(settings, first=True)
+        count_partitions(settings)
+    warned = [record.msg for record in caplog.records if "topics_on_one_broker" in str(record.msg)]
+    assert len(warned) == 2
+    assert all("'topics': 'alone'" in str(message) for message in warned)

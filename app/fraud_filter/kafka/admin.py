@@ -8,7 +8,7 @@ late.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as LateError
 from dataclasses import dataclass
@@ -28,6 +28,8 @@ from fraud_filter.kafka.client import librdkafka_config
 from fraud_filter.kafka.refusals import describe_error, is_unanswered, no_broker, no_topic
 from fraud_filter.text.logs import get_logger
 
+_log = get_logger(__name__)
+
 #: A request goes to the controller that the client knows, and a client whose controller is gone waits for it. So each
 #: try has a part of the time, and the next one a client that asks the brokers again.
 _TRIES = 4
@@ -40,12 +42,13 @@ _KNOWN_MS = 3_000
 class Topic:
     """`id` as Kafka's own tools print it, "" where the brokers give none (before 2.8); its partitions in order.
 
-    `led`: those that have a leader now. Brokers give no offsets of the others.
+    `led`: those that have a leader now. Brokers give no offsets of the others. `replicas`: the fewest of a partition.
     """
 
     id: str
     partitions: list[int]
     led: list[int]
+    replicas: int
 
 
 def open_admin(settings: Settings) -> AdminClient:
@@ -123,7 +126,35 @@ def _topic(described: Any) -> Topic:
     bits = described.topic_id.get_most_significant_bits(), described.topic_id.get_least_significant_bits()
     partitions = sorted(described.partitions, key=lambda part: part.id)
     led = [part.id for part in partitions if part.leader]
-    return Topic(str(described.topic_id) if any(bits) else "", [part.id for part in partitions], led)
+    replicas = min(len(part.replicas) for part in partitions)
+    return Topic(str(described.topic_id) if any(bits) else "", [part.id for part in partitions], led, replicas)
+
+
+#: As many brokers as keep a topic's records when one of them is lost, and take new ones while it is away.
+_ENOUGH_BROKERS = 3
+
+
+def warn_of_one_replica(admin: AdminClient, settings: Settings, topics: Mapping[str, Topic]) -> None:
+    """Warns of topics that one broker alone has, where there are enough brokers for more.
+
+    Args:
+        topics: by name.
+
+    Raises:
+        KafkaException: no broker answers within `kafka_timeout_s` seconds.
+    """
+    single = [name for name, topic in topics.items() if topic.replicas == 1]
+    if not single:
+        return
+    brokers = len(admin.list_topics(single[0], timeout=settings.kafka_timeout_s).brokers)
+    if brokers >= _ENOUGH_BROKERS:
+        _log.warning(
+            "topics_on_one_broker",
+            topics=", ".join(single),
+            brokers=brokers,
+            action="give them 3 replicas (kafka-reassign-partitions.sh) and min.insync.replicas=2: each is away while "
+            "its broker is, and lost with its disk",
+        )
 
 
 def read_config(admin: AdminClient, settings: Settings, topic: str) -> dict[str, str | None]:
@@ -209,8 +240,6 @@ def _ask(admin: AdminClient, asked: list[TopicPartition], spec: Any, level: Isol
 
 #: The one setting of a topic whose other value makes every latency figure wrong.
 TIMESTAMP_TYPE = "message.timestamp.type"
-
-_log = get_logger(__name__)
 
 
 def require_append_time(settings: Settings, topics: list[str]) -> None:

@@ -13,7 +13,7 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError, UsageError
-from fraud_filter.kafka.admin import TIMESTAMP_TYPE, Topic, find_topics, open_admin, read_config
+from fraud_filter.kafka.admin import TIMESTAMP_TYPE, Topic, find_topics, open_admin, read_config, warn_of_one_replica
 from fraud_filter.kafka.refusals import describe_error, is_unanswered
 from fraud_filter.text.yaml_text import read_yaml
 
@@ -127,6 +127,7 @@ def create_topics(settings: Settings, *, partitions: int | None = None) -> list[
         for spec in specs:
             if spec.name not in created:
                 _check_existing(admin, settings, spec, len(found[spec.name].partitions))
+        warn_of_one_replica(admin, settings, found)
     except KafkaException as error:
         raise FraudFilterError(
             f"the Kafka brokers at {settings.kafka_bootstrap_servers!r} (KAFKA_BOOTSTRAP_SERVERS) failed: "

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 
 from fraud_filter.config import Settings, named, output_topics, refused
 from fraud_filter.errors import UsageError
-from fraud_filter.kafka.admin import find_topics, open_admin, read_config
+from fraud_filter.kafka.admin import find_topics, open_admin, read_config, warn_of_one_replica
 from fraud_filter.kafka.refusals import describe_error, no_topic
 from fraud_filter.modes import MODES, Mode
 from fraud_filter.query.filter_query import load_filter
@@ -264,6 +264,8 @@ def count_partitions(settings: Settings, *, first: bool = False) -> int:
             raise no_topic(settings, setting)
         if setting != "input_topic":
             _check_output_topic(admin, settings, setting, first=first)
+    if first:
+        warn_of_one_replica(admin, settings, found)
     return len(found[settings.input_topic].partitions) if settings.source == "kafka" else 0
 
 
