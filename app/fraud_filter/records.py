@@ -1,9 +1,8 @@
 """What every record on Kafka has beside its value: the source headers of what is written, and how large it may be.
 
-A payment that a topic takes is written with more bytes than it had: headers and rules are added, and a field of type
-STRING that was given an array or object is written as a text of JSON within JSON. The most that was found: characters
-beyond U+FFFF in such an array, 4 bytes each, become two escapes with two backslashes each, 14 bytes. Kafka's producer
-and broker refuse what is above their limits, and a refused record would end the query.
+A payment that a topic takes is written with more bytes than it had: headers and rules are added, and numbers are
+written in full. Kafka's producer and broker refuse what is above their limits, and a refused record would end the
+query.
 """
 
 from __future__ import annotations
@@ -16,13 +15,16 @@ from pyroaring import BitMap64
 from fraud_filter import schema as layout
 from fraud_filter.config import Settings
 from fraud_filter.schema import FIRST_TIME_US, LAST_TIME_US, REASON_RECORD_TIME, REASON_TOO_LARGE
+from fraud_filter.text.ddl import Kind
 
 #: Of a payment's number among all payments of a topic.
 OFFSET_BITS, _PARTITION_BITS = 48, 15
 
 _GROWTH = 4
+#: `0,` of an array of TIMESTAMP, in seconds, is written as `"1970-01-01T00:00:00.000000Z",`.
+_GROWTH_OF_TIMES = 15
 
-#: For headers, the names of matched rules, and the names of fields.
+#: For headers, the names of matched rules, the names of fields, and fields that are there once.
 _ADDED_BYTES = 65_536
 
 
@@ -44,8 +46,30 @@ def why_unread(key: bytes | None, value: bytes | None, timestamp_ms: int, limit:
 
 
 def most_written_bytes(settings: Settings) -> int:
-    """The size that the largest written record may have: what the sink and the output topics must take."""
-    return _GROWTH * settings.max_record_bytes + _ADDED_BYTES
+    """The size that the largest written record may have: what the sink and the output topics must take.
+
+    Raises:
+        UsageError: the schema's file can't be used.
+    """
+    growth = _GROWTH
+    if not settings.query:
+        schema = layout.input_schema(settings)
+        growth = max(_growth(field.kind, has_unit=bool(schema.time_unit)) for field in schema.fields)
+    return growth * settings.max_record_bytes + _ADDED_BYTES
+
+
+def _growth(kind: Kind, *, has_unit: bool) -> int:
+    """How many bytes are written for each one that is read, at most, where arrays and maps hold many values.
+
+    Args:
+        has_unit: numbers are times, by the setting time_unit.
+    """
+    if kind.parts:
+        return max(_growth(part, has_unit=has_unit) for _, part in kind.parts)
+    if kind.name == "TIMESTAMP" and has_unit:
+        return _GROWTH_OF_TIMES
+    # Of a DECIMAL `1,` is written with all digits behind the point, and `1e37,` with all before it.
+    return max(_GROWTH, (kind.scale + 4) // 2, (kind.precision + 6) // 4)
 
 
 def decision_id(partition: int, offset: int) -> int:

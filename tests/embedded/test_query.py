@@ -17,6 +17,7 @@ from fraud_filter.modes import MODES
 from fraud_filter.query import decide as query
 from fraud_filter.query.decide import is_blocked
 from fraud_filter.query.preflight import check_plan
+from fraud_filter.records import most_written_bytes
 from fraud_filter.rules.ruleset import load_rules
 from fraud_filter.rules.version import decision_rules_of
 from fraud_filter.schema import PaymentSchema, input_schema
@@ -104,6 +105,40 @@ def test_each_record_gets_a_decision_where_all_are_asked_for(spark: Any, setting
         ("payments.rejected", "reject", "malformed-json"),
     ]
     assert json.loads(bytes(rows[0]["value"])) == {**GOOD, "created_at": "2026-03-01T12:00:00.000000Z", "rules": []}
+
+
+#: Types of an array's elements, with the text that is written with the most bytes for each one that was read.
+GROWING = (
+    *(("TIMESTAMP", "1"), ("TIMESTAMP", '"2026-11-27"'), ("TIMESTAMP_NTZ", '"2026-11-27"'), ("DATE", '"2026-11-27"')),
+    *(
+        ("DECIMAL(38, 18)", "1"),
+        ("DECIMAL(38, 37)", "-1"),
+        ("DECIMAL(38, 0)", "1e37"),
+        ("DECIMAL(10, 0)", "1e9"),
+        ("DOUBLE", "1"),
+        ("FLOAT", "1"),
+    ),
+    *(("DOUBLE", "1e9"), ("FLOAT", "123456789"), ("BIGINT", "1"), ("BOOLEAN", "true"), ("STRING", '"\\u0001"')),
+    *(("STRING", r'"\"\\"'), ("STRING", '"\U0001f600"'), ("STRUCT<a: DECIMAL(38, 37)>", '{"a":1}')),
+    ("MAP<STRING, TIMESTAMP>", '{"":1}'),
+)
+
+
+@pytest.mark.parametrize(("kind", "text"), GROWING)
+def test_a_decision_has_no_more_bytes_than_the_topics_must_take(
+    spark: Any, tmp_path: Path, kind: str, text: str
+) -> None:
+    ddl, rules = tmp_path / "payment.ddl", tmp_path / "rules.yml"
+    ddl.write_text(f"many ARRAY<{kind}> NOT NULL")
+    rules.write_text("rules:\n  - name: any\n    when: size(many) > 1\n")
+    settings = load({"payment_schema": ddl, "rules": rules, "time_unit": "s"})
+    element = text.encode() + b","
+    value = b'{"many":[' + element * ((settings.max_record_bytes - 20) // len(element)) + text.encode() + b"]}"
+    assert len(value) <= settings.max_record_bytes
+    (row,) = _decide(spark, [value], settings)
+    assert _headers(row)["decision"] == "flag"
+    headers = sum(len(header["key"]) + len(header["value"]) for header in row["headers"])
+    assert len(row["key"]) + len(row["value"]) + headers < most_written_bytes(settings) - 30_000
 
 
 def test_every_written_record_tells_the_topic_s_id(spark: Any, settings: Settings) -> None:
