@@ -31,7 +31,7 @@ def _number(name: str, unit: str, meaning: str, default: float | None = None) ->
 
 @click.command()
 @_number("--rate", "N", "records per second", 100)
-@click.option("--at-random", is_flag=True, help="each record at a moment of its own (Poisson), in place of even steps")
+@click.option("--at-random", is_flag=True, help="records at random moments (a Poisson process), not in even steps")
 @_number("--burst-every", "S", "a burst so often, at the end of each S seconds  [none]")
 @_number("--burst-length", "S", "burst: how long each takes", 1)
 @_number("--burst-rate", "N", "burst: records per second in it  [10 x --rate]")

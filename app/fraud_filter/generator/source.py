@@ -54,7 +54,7 @@ _BLOCK = 1000
 
 @dataclass(frozen=True)
 class AtRandom:
-    """`rate` payments/s, each at a moment of its own, which `seed` draws: a Poisson process.
+    """`rate` payments/s at random moments, drawn by `seed`: a Poisson process.
 
     But each thousand takes as long as at a steady pace, so that a run has the rate that was asked for.
     """

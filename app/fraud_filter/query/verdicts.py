@@ -31,8 +31,8 @@ _PYTHON = "the query calls Python for its rows, which real-time mode can't: use 
 def find_verdicts(settings: Settings) -> tuple[dict[str, str], str]:
     """Of the setting `query`: by mode why it can't run it, and why the places of records are not known of its rows.
 
-    "" where the mode can, and where they are. With the line of the function, where one makes it so. It is planned in a
-    Spark of its own, without Kafka.
+    "" where the mode can, and where they are. With the line of the function, where one makes it so. A new Spark
+    plans it, without Kafka.
 
     Raises:
         UsageError: there is no such query, or it makes no rows.
@@ -80,6 +80,8 @@ def find_refusal(rows: DataFrame, mode: Mode) -> str:
     """Why the mode can't run it, in one sentence; "" where it can."""
     from pyspark.errors import AnalysisException
 
+    from fraud_filter.spark.session import first_line
+
     jvm: Any = rows.sparkSession._jvm
     plan, update = rows._jdf.queryExecution().analyzed(), jvm.org.apache.spark.sql.streaming.OutputMode.Update()
     try:
@@ -89,7 +91,7 @@ def find_refusal(rows: DataFrame, mode: Mode) -> str:
     except UsageError as error:
         return str(error)
     except AnalysisException as error:
-        return next(line.strip() for line in str(error).splitlines() if line.strip()).rstrip(";.")
+        return first_line(error).rstrip(";.")
     return _find_late_refusal(rows, mode)
 
 

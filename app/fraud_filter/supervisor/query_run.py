@@ -110,11 +110,12 @@ def start(writer: DataStreamWriter, settings: Settings) -> StreamingQuery:
     """
     from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException, PySparkException
 
+    from fraud_filter.spark.session import first_line
+
     try:
         return writer.start()
     except (AnalysisException, ParseException, IllegalArgumentException) as error:
-        reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise UsageError(f"the query can't start in {settings.mode} mode: {reason.strip()}") from None
+        raise UsageError(f"the query can't start in {settings.mode} mode: {first_line(error)}") from None
     except PySparkException as error:
         raise explain_failure(error, settings) from None
 

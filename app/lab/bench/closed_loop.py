@@ -26,15 +26,8 @@ def measure_broker(stack: EmbeddedStack) -> dict[str, float]:
     """
     stack.say(f"the broker alone, {_RECORDS:,} records one after the other")
     classpath = ":".join(map(str, resolve_jars(KAFKA_LOCK)))
-    java: list[str | Path] = [stack.java_home / "bin/java", *JAVA_OPTIONS.split(), "-cp", classpath, _TOOL]
-    argv: list[str | Path] = [
-        *java,
-        stack.settings.kafka_bootstrap_servers,
-        "closed-loop",
-        str(_RECORDS),
-        _ACKS,
-        str(_BYTES),
-    ]
+    argv: list[str | Path] = [stack.java_home / "bin/java", *JAVA_OPTIONS.split(), "-cp", classpath, _TOOL]
+    argv += [stack.settings.kafka_bootstrap_servers, "closed-loop", str(_RECORDS), _ACKS, str(_BYTES)]
     with Child("EndToEndLatency", argv, log=stack.workspace.logs / "closed-loop.log") as tool:
         code = tool.wait(_TIMEOUT_S)
         said = _SAID.search("\n".join(tool.tail()))

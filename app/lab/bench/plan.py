@@ -26,8 +26,8 @@ class Load:
     `seconds` are measured at the lowest rate, at most `OTHERS_S` at the others, which have more payments; before each
     rate `settle_s` are left out, and `warmup_s` at `warmup_rate` once for each start. `fraud_share` is labelled fraud.
     `kill`: in the middle of each rate's seconds the contender is killed, and started again at once.
-    `at_random`: payments arrive at moments of their own, in place of even steps.
-    A query of the user's gets records by `schema`, payments without one, and none that is malformed.
+    `at_random`: payments arrive at random moments, not in even steps.
+    For a user's query records are made by `schema`, payments without one, and none is malformed.
 
     Raises:
         UsageError: the shares are more than 1 together.

@@ -1,7 +1,7 @@
 """What Spark makes of a contender's query before any of it runs: its plan, and whether the mode can run it.
 
-Spark is asked in a process of its own for each contender, with its settings in the environment, and its answer goes to
-a file, the argument. Its Java ends with it.
+A new process asks Spark for each contender, with the contender's settings in its environment, and writes the answer
+into a file, its argument. Java ends with it.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class StartResult:
     @property
     def ok(self) -> bool:
         """Whether it ran to its end, nothing was lost or unexpected, and nothing decided twice but as is promised."""
-        # What an audit can't tell of a query of the user's is no fault.
+        # It is no fault that an audit can't tell all of a user's query.
         audits = (
             replace(
                 one.audit,

@@ -25,7 +25,7 @@ from lab.cli.options import docs_option, load_options, output_option
 )
 @load_options()
 @click.option(
-    "--at-random", is_flag=True, help="payments arrive at moments of their own (Poisson), in place of even steps"
+    "--at-random", is_flag=True, help="payments arrive at random moments (a Poisson process), not in even steps"
 )
 @click.option(
     "--schema",

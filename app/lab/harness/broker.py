@@ -173,7 +173,7 @@ class Broker:
 
 @contextmanager
 def open_brokers(workspace: Workspace, count: int, *, java_home: Path, jars: Sequence[Path]) -> Iterator[list[Broker]]:
-    """So many brokers of one cluster that answer, each in a rack of its own; they are stopped at the end.
+    """`count` brokers of one cluster, each in another rack; yields them when they answer, and stops them at the end.
 
     Raises:
         FraudFilterError: one did not start.

@@ -84,7 +84,7 @@ def location(settings: Settings, workspace: Workspace, checkpoint: str) -> str:
 def generator_program(stack: EmbeddedStack, *, log: str, at_random: bool = False, **options: float | None) -> Child:
     """`fraud-filter generate` with options of it, such as `rate` and `seconds`; None leaves one to the program.
 
-    `at_random`: each payment at a moment of its own, in place of even steps.
+    `at_random`: payments at random moments, not in even steps.
     """
     given = {f"--{name.replace('_', '-')}": value for name, value in options.items() if value is not None}
     words = [word for name, value in given.items() for word in (name, f"{value:.15g}")]
