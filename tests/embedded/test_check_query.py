@@ -100,7 +100,7 @@ def verdicts_of(spark: SparkSession, stage: Stage, mode: Mode, query: str, check
     for name, value in conf.items():
         spark.conf.set(name, value)
     told = find_refusal(rows, mode)
-    decisions = function.plan(rows, records).decide(records, settings, "", Written(retries=not mode.holds_tasks))
+    decisions = function.plan(rows, records).decide(records, settings, "", Written())
     before = len(stage.written()[stage.flagged])
     try:
         running = sinks.write(decisions, mode, settings, 1).start()

@@ -108,13 +108,15 @@ def test_stops_are_silent_and_executors_and_workers_that_go_are_waited_for(
     # Without an executor nothing fails: a stall ends the query.
     with run("real-time", 2, stall_timeout_s="30") as filtering:
         filtering.await_fresh("the start on a cluster", START_S)
+        # Spark tries the tasks again on the new executor before the query's restart.
+        require_killed_executor_is_replaced(filtering, cluster)
         stop_in_silence(filtering, cluster, tmp_path)
         filtering.program._env["FRAUD_MODE"] = "continuous"
         filtering.program.start()
         filtering.await_fresh("another mode's start", START_S)
         require_killed_executor_is_replaced(filtering, cluster)
         require_worker_is_waited_for(filtering, cluster)
-        filtering.end()
+        assert filtering.end().duplicated == 0
 
 
 def require_killed_executor_is_replaced(run: Run, cluster: Cluster) -> None:

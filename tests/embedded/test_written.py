@@ -7,18 +7,24 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyroaring import BitMap64
 
+from filter_under_load import rules_with_features
 from fraud_filter import schema as layout
 from fraud_filter.audit.run import audit
 from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.metrics.server import Registry
 from fraud_filter.probe.probe import Probe
+from fraud_filter.query import sinks
 from fraud_filter.query.once import Written
+from fraud_filter.query.preflight import check_inputs
 from fraud_filter.records import decision_id
+from fraud_filter.supervisor.query_run import prepare, start
 from fraud_filter.supervisor.signals import Stop
 from fraud_filter.supervisor.written import QUIET_S, WrittenDecisions
 from outputs import Outputs, large
@@ -98,7 +104,7 @@ ROWS = "_partition INT, _offset BIGINT"
 
 
 def test_decided_payments_are_dropped_also_where_they_are_told_after_the_plan_was_made(spark: Any) -> None:
-    written = Written(retries=False)
+    written = Written()
     left = spark.createDataFrame([(n, at) for n in (0, 3) for at in (0, 1, 2**47)], ROWS).where(written.is_new())
     assert left.count() == 6
     written.fill(BitMap64([decision_id(0, 1), decision_id(3, 2**47), decision_id(4, 0)]))
@@ -117,9 +123,8 @@ from fraud_filter.query.once import Written, _attempt
 from fraud_filter.spark import session
 spark = session.start(load({{"spark_master": "local[1,3]"}}), MODES["micro-batch"])
 row = spark.createDataFrame([(0, 0)], "{ROWS}")
-for retries in (False, True):
-    decisions = row.where(Written(retries=retries).is_new())
-    first = F.when(_attempt() == 0, F.raise_error(F.lit("first try"))).otherwise(F.lit(1))
+first = F.when(_attempt() == 0, F.raise_error(F.lit("first try"))).otherwise(F.lit(1))
+for decisions in (row, row.where(Written().is_new())):
     try:
         print(decisions.select(first.alias("tried")).collect())
     except Exception as error:
@@ -131,6 +136,41 @@ spark.stop()
 def test_a_task_that_spark_tries_again_ends_the_query() -> None:
     run = subprocess.run([sys.executable, "-c", TRIED_AGAIN], capture_output=True, text=True, check=True, timeout=100)
     assert run.stdout.splitlines() == ["[Row(tried=1)]", "True"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "rules"), [("continuous", "rules"), ("real-time", "rules"), ("real-time", "features")]
+)
+def test_a_long_task_that_spark_tries_again_writes_nothing(
+    spark: Any, stage: Stage, topics: Any, tmp_path: Path, mode: str, rules: str
+) -> None:
+    """As when an executor is lost that another replaces before the query ends."""
+    stage = replace(stage, input=topics("payments", partitions=1))
+    own: dict[str, Any] = {"mode": mode, "checkpoint": str(tmp_path / "checkpoint"), "velocity_partitions": 1}
+    if rules == "features":
+        own["rules"] = rules_with_features(stage)
+    settings = stage.settings().model_copy(update=own)
+    inputs = check_inputs(settings)
+    conf = {name: value for name, value in inputs.mode.session_conf(settings).items() if name.startswith("spark.sql.")}
+    for name, value in conf.items():
+        spark.conf.set(name, value)
+
+    def pay() -> bool:
+        return bool(stage.send([("c", large(1)[0])]))
+
+    query = start(sinks.write(prepare(spark, inputs, settings, "").decisions, inputs.mode, settings, 0), settings)
+    try:
+        until(lambda: pay() and len(stage.written()[stage.flagged]) > 5, "some decisions", 90)
+        context = spark._jsc.sc()
+        first = min(spark.sparkContext.statusTracker().getActiveStageIds())
+        task = context.statusStore().taskList(first, 0, 1).apply(0).taskId()
+        assert context.killTaskAttempt(task, True, "as a lost one")
+        until(lambda: pay() and not query.isActive, "the end of the query")
+        assert audit(settings).duplicated == 0
+    finally:
+        query.stop()
+        for name in conf:
+            spark.conf.unset(name)
 
 
 def test_writes_of_a_filter_that_was_replaced_are_counted(stage: Stage, outputs: Outputs) -> None:

@@ -67,8 +67,8 @@ def test_long_tasks_are_spread_over_containers_and_one_that_is_killed_is_replace
 ) -> None:
     with run(mode) as filtering:
         filtering.await_fresh("the start on YARN", _START_S)
-        # Each partition has a task that never ends, and each of the two executors one of them.
-        assert active_tasks(filtering) == [1, 1]
+        # Each partition has a task as long as a batch, and each of the two executors one of them.
+        wait_until(lambda: active_tasks(filtering) == [1, 1], "a task on each executor", filtering.program)
         found = metrics(filtering.port)
         assert (found["fraud_filter_task_slots_needed"], found["fraud_filter_task_slots_granted"]) == (2, 2)
         filtering.await_commit()

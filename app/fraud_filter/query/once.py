@@ -24,12 +24,8 @@ class Written:
     The plan holds the bitmap itself, so that each task gets what it holds when the task's job begins.
     """
 
-    def __init__(self, decided: BitMap64 | None = None, *, retries: bool) -> None:
-        """A bitmap of the active session's Java; `decided` as of `fill`, or nothing.
-
-        `retries`: the engine tries a failed task again, which would write some decisions twice.
-        """
-        self._retries = retries
+    def __init__(self, decided: BitMap64 | None = None) -> None:
+        """A bitmap of the active session's Java; `decided` as of `fill`, or nothing."""
         self._jvm = invoke.active_jvm()
         self._ids = invoke.java_class(self._jvm, _BITMAP)()
         if decided is not None:
@@ -43,15 +39,14 @@ class Written:
     def is_new(self) -> Column:
         """Whether a payment is not decided, by `_partition` and `_offset`.
 
-        Throws in a task that is tried again.
+        Throws in a task that is tried again, as it would write some decisions twice. In every mode but continuous
+        Spark tries a task again that failed, was killed, or was lost with its executor.
         """
         jvm, place = self._jvm, F.shiftleft(F.col("_partition").cast("bigint"), OFFSET_BITS).bitwiseOR(F.col("_offset"))
         held, boolean = invoke.constant(jvm, self._ids, _BITMAP), invoke.data_type(jvm, "BOOLEAN")
         is_new = ~invoke.column(jvm, invoke.call(jvm, held, "contains", boolean, invoke.expression(jvm, place)))
-        if self._retries:
-            failed = F.raise_error(F.lit("a task is not tried again: what it has written is read first"))
-            is_new = F.when(_attempt() > 0, failed).otherwise(is_new)
-        return is_new
+        failed = F.raise_error(F.lit("a task is not tried again: what it has written is read first"))
+        return F.when(_attempt() > 0, failed).otherwise(is_new)
 
 
 def signed(decisions: DataFrame, writer: int) -> DataFrame:

@@ -69,7 +69,7 @@ def prepare(
     if inputs.state_partitions:
         spark.conf.set(V1_CHECKPOINTS, "false")
     records = sources.read(spark, inputs.mode, inputs.query.schema, settings, inputs.partitions)
-    written = Written(retries=not inputs.mode.holds_tasks)
+    written = Written()
     decisions = inputs.query.decide(records, settings, topic_id, written, watermark_ms=watermark_ms)
     preflight.check_plan(decisions, inputs.mode)
     return Prepared(of, decisions, written)

@@ -223,7 +223,7 @@ def decide_range(
     records = [sources.read_range(spark, settings, layer) for layer in layers(read, without)]
     decisions = inputs.query.decide(
         reduce(lambda one, other: one.union(other), records), settings, position.topic_id,
-        Written(written, retries=True), since=first,
+        Written(written), since=first,
     )  # fmt: skip
     sinks.write_range(decisions, settings, position.writer)
 

@@ -83,7 +83,7 @@ def _plan(settings: Settings) -> dict[str, str]:
             query = query.plan(rows, records)
             answer |= {"refusal": find_refusal(rows, mode), "unknown": query.without_places}
         if not answer["refusal"]:
-            decisions: Any = query.decide(records, settings, "", Written(retries=False))
+            decisions: Any = query.decide(records, settings, "", Written())
             jvm: Any = spark.sparkContext._jvm
             answer["plan"] = jvm.PythonSQLUtils.explainString(decisions._jdf.queryExecution(), "formatted")
     except UsageError as error:
