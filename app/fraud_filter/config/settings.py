@@ -172,7 +172,7 @@ class Settings(BaseSettings):
     )
     max_offsets_per_trigger: int = Field(0, ge=0, description="micro-batch modes: most records of a batch; 0: no limit")
     continuous_fetch_max_wait_ms: int = Field(
-        1, ge=0, le=60_000, description="continuous: kafka.fetch.max.wait.ms of the source"
+        1, ge=0, le=5_000, description="continuous: kafka.fetch.max.wait.ms of the source"
     )
     continuous_max_poll_records: int = Field(
         500,

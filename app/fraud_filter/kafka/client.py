@@ -15,6 +15,9 @@ _PROVIDER = {
     "config.providers": "file",
     "config.providers.file.class": "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
 }
+#: How long Spark's clients wait for an answer before they ask another broker. Kafka's 30 s are waited again and again
+#: where a broker hangs, and its controller needs 9 s to give such a broker's partitions to others.
+_SILENCE_MS = "10000"
 #: Kafka's login modules by mechanism, and what each calls user and secret.
 _OAUTH = "OAUTHBEARER"
 _OAUTH_PACKAGE = "org.apache.kafka.common.security.oauthbearer"
@@ -90,6 +93,7 @@ def spark_kafka_options(settings: Settings) -> dict[str, str]:
     options = {
         "bootstrap.servers": settings.kafka_bootstrap_servers,
         "security.protocol": settings.kafka_security_protocol,
+        "request.timeout.ms": _SILENCE_MS,
     }
     if _uses_sasl(settings):
         module, user, secret = _JAAS.get(settings.kafka_sasl_mechanism, _SCRAM)

@@ -47,12 +47,21 @@ def read(spark: SparkSession, mode: Mode, schema: PaymentSchema, settings: Setti
 
 
 def _kafka(spark: SparkSession, mode: Mode, settings: Settings, partitions: int) -> DataFrame:
+    records = spark.readStream.format("kafka").options(**kafka_source(mode, settings, partitions)).load()
+    return _named(records, *(["headers"] if settings.query else []))
+
+
+def kafka_source(mode: Mode, settings: Settings, partitions: int) -> dict[str, str]:
+    """The options of the query's Kafka source; `partitions`: how many the input topic has."""
     topic = settings.input_topic
     # Of a topic, continuous mode's engine reads added partitions after it has begun again from the last commit by
     # itself: it would write decisions twice. Of named partitions there are never more (the watchdog looks for them).
     assigned = {"assign": json.dumps({topic: list(range(partitions))})}
-    options = {
+    return {
         **spark_kafka_options(settings),
+        # Between batches Spark asks for offsets. Of a broker that died it waits so long (Kafka's default is 60 s) until
+        # it asks those that are there.
+        "kafka.default.api.timeout.ms": "30000",
         **({"includeHeaders": "true"} if settings.query else {}),
         **(assigned if mode.holds_tasks else {"subscribe": topic}),
         "startingOffsets": settings.starting_offsets,
@@ -61,7 +70,6 @@ def _kafka(spark: SparkSession, mode: Mode, settings: Settings, partitions: int)
         **mode.source_options(settings),
         **settings.kafka_source_options,
     }
-    return _named(spark.readStream.format("kafka").options(**options).load(), *(["headers"] if settings.query else []))
 
 
 def read_range(spark: SparkSession, settings: Settings, spans: Mapping[int, tuple[int, int]]) -> DataFrame:
