@@ -123,7 +123,7 @@ from fraud_filter.query.once import Written, _attempt
 from fraud_filter.spark import session
 spark = session.start(load({{"spark_master": "local[1,3]"}}), MODES["micro-batch"])
 row = spark.createDataFrame([(0, 0)], "{ROWS}")
-first = F.when(_attempt() == 0, F.raise_error(F.lit("first try"))).otherwise(F.lit(1))
+first = F.when(_attempt("attemptNumber") == 0, F.raise_error(F.lit("first try"))).otherwise(F.lit(1))
 for decisions in (row, row.where(Written().is_new())):
     try:
         print(decisions.select(first.alias("tried")).collect())
@@ -136,6 +136,36 @@ spark.stop()
 def test_a_task_that_spark_tries_again_ends_the_query() -> None:
     run = subprocess.run([sys.executable, "-c", TRIED_AGAIN], capture_output=True, text=True, check=True, timeout=100)
     assert run.stdout.splitlines() == ["[Row(tried=1)]", "True"]
+
+
+#: The output of the first stage goes before the second one reads it, as with a lost executor: Spark runs both again.
+RUN_AGAIN = f"""
+import sys
+from pathlib import Path
+from fraud_filter.config import load
+from fraud_filter.modes import MODES
+from fraud_filter.query.once import Written
+from fraud_filter.spark import session
+settings = load({{"spark_master": "local[1]", "spark_conf": {{"spark.local.dir": sys.argv[1]}}}})
+spark = session.start(settings, MODES["micro-batch"])
+rows = spark.createDataFrame([(0, 0), (0, 1)], "{ROWS}").repartition(1, "_partition")
+for decisions in (rows, rows.where(Written().is_new())):
+    stages = decisions._jdf.queryExecution().toRdd()
+    stages.count()
+    for file in Path(sys.argv[1]).rglob("shuffle_*"):
+        file.unlink()
+    try:
+        print(stages.count())
+    except Exception as error:
+        print("a task is not tried again" in str(error))
+spark.stop()
+"""
+
+
+def test_a_stage_that_spark_runs_again_ends_the_query(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", RUN_AGAIN, str(tmp_path)]
+    run = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=100)
+    assert run.stdout.splitlines() == ["2", "True"]
 
 
 @pytest.mark.parametrize(

@@ -40,13 +40,14 @@ class Written:
         """Whether a payment is not decided, by `_partition` and `_offset`.
 
         Throws in a task that is tried again, as it would write some decisions twice. In every mode but continuous
-        Spark tries a task again that failed, was killed, or was lost with its executor.
+        Spark tries a task again that failed, was killed, or was lost with its executor. Where there is a shuffle, it
+        runs a stage again whose input was lost with an executor, and counts the tries of its tasks from 0.
         """
         jvm, place = self._jvm, F.shiftleft(F.col("_partition").cast("bigint"), OFFSET_BITS).bitwiseOR(F.col("_offset"))
         held, boolean = invoke.constant(jvm, self._ids, _BITMAP), invoke.data_type(jvm, "BOOLEAN")
         is_new = ~invoke.column(jvm, invoke.call(jvm, held, "contains", boolean, invoke.expression(jvm, place)))
         failed = F.raise_error(F.lit("a task is not tried again: what it has written is read first"))
-        return F.when(_attempt() > 0, failed).otherwise(is_new)
+        return F.when(_attempt("attemptNumber") + _attempt("stageAttemptNumber") > 0, failed).otherwise(is_new)
 
 
 def signed(decisions: DataFrame, writer: int) -> DataFrame:
@@ -56,8 +57,8 @@ def signed(decisions: DataFrame, writer: int) -> DataFrame:
     return decisions.select("key", "value", "topic", headers)
 
 
-def _attempt() -> Column:
-    """How often Spark has tried the task before."""
+def _attempt(number: str) -> Column:
+    """How often Spark has tried the task before, or its stage, by the method of a task's context that tells it."""
     jvm = invoke.active_jvm()
     context = invoke.static(jvm, _CONTEXT, "get", invoke.object_type(jvm, _CONTEXT))
-    return invoke.column(jvm, invoke.call(jvm, context, "attemptNumber", invoke.data_type(jvm, "INT")))
+    return invoke.column(jvm, invoke.call(jvm, context, number, invoke.data_type(jvm, "INT")))
