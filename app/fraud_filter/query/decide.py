@@ -97,9 +97,9 @@ def decide(
     Returns:
         Columns `key`, `value`, `topic`, `headers`, as Spark's Kafka sink takes them; one row a written record.
     """
-    if written and not rules.features:
-        records = records.where(written.is_new())  # before anything is read: so a replay takes little
     bounded = _bounded(records, settings.max_record_bytes)
+    if written and not rules.features:
+        bounded = bounded.where(written.is_new())  # before anything is read: so a replay takes little
     remember = partial(add_features, watermark_ms=watermark_ms) if since is None else add_features_in_batch
     late = is_late(rules.features, settings, watermark_ms) if since is None and rules.features else None
     judged = judge(bounded, schema, rules, lambda parsed: remember(parsed, rules.features, settings), model, late)
