@@ -186,7 +186,14 @@ def _plan(
     if settings.query:
         _check_query(settings, [*names, *(["--stack"] if stack else []), *(["--cards"] if cards else [])])
     own_rules = settings.rules != Settings.model_fields["rules"].default
-    for name, given in {"--rules": own_rules, "--cards": cards, "--in-turn": in_turn, "--below": below}.items():
+    embedded_alone = {
+        "--rules": own_rules,
+        "--emit": settings.emit != Settings.model_fields["emit"].default,
+        "--cards": cards,
+        "--in-turn": in_turn,
+        "--below": below,
+    }
+    for name, given in embedded_alone.items():
         if stack and given:
             raise UsageError(f"argument --stack: {name} goes with the embedded stage alone: leave one of the two away")
     if ways and modes:

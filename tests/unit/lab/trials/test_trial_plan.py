@@ -87,6 +87,7 @@ def test_those_are_chosen_that_work_on_the_stage_in_the_catalogues_order() -> No
         ("freeze --stack", "'freeze' is not accepted with --stack: choose from kill, "),
         ("random,kill --stack", "'random' stands alone"),
         ("kill --stack --cards 5", "--cards goes with the embedded stage alone"),
+        ("kill --stack --emit all", "--emit goes with the embedded stage alone"),
         ("kill --modes continuous --ways all", "leave --modes away"),
         ("rules --ways all", "'rules' changes no mode"),
         ("disk-full --stack --standby with", "none of these is tried with a standby"),
