@@ -11,6 +11,7 @@ import click
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import Settings, refused
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
+from fraud_filter.home import HOME
 from lab.cli.console import open_console
 from lab.cli.options import docs_option, rate_option
 
@@ -186,25 +187,22 @@ def _plan(
     if settings.query:
         _check_query(settings, [*names, *(["--stack"] if stack else []), *(["--cards"] if cards else [])])
     own_rules = settings.rules != Settings.model_fields["rules"].default
-    embedded_alone = {
-        "--rules": own_rules,
-        "--emit": settings.emit != Settings.model_fields["emit"].default,
-        "--cards": cards,
-        "--in-turn": in_turn,
-        "--below": below,
-    }
-    for name, given in embedded_alone.items():
+    # The images hold the rules that ship.
+    others = settings.rules.resolve().parent != HOME / "app"
+    for name, given in {"--rules": others, "--cards": cards, "--in-turn": in_turn, "--below": below}.items():
         if stack and given:
             raise UsageError(f"argument --stack: {name} goes with the embedded stage alone: leave one of the two away")
     if ways and modes:
         raise UsageError("argument --ways: names the modes: leave --modes away")
     if cards and not own_rules:
         settings = settings.model_copy(update={"rules": VELOCITY_RULES})
-    if (ways or "switch" in names) and load_rules(settings.rules, load_schema(settings.payment_schema)).features:
+    pairs = parse_ways(ways) if ways else [(mode, mode) for mode in parse_modes(modes)]
+    needs_others = "switch" in names or any(pair != ("real-time", "real-time") for pair in pairs)
+    if needs_others and load_rules(settings.rules, load_schema(settings.payment_schema)).features:
         raise refused(
             "rules",
             settings.rules,
-            "has features, whose state only real-time mode has: no other mode can follow it",
+            "has features, whose state only real-time mode has: no other mode runs them",
             "name rules without features, or try `fraud-filter lab trial kill,handover --modes real-time`",
         )
     is_random = names == [RANDOM]
@@ -220,7 +218,6 @@ def _plan(
         records=records if "outage" in names else 0,
         minutes=minutes if is_random else 0,
     )
-    pairs = parse_ways(ways) if ways else [(mode, mode) for mode in parse_modes(modes)]
     standbys = {"with": [True], "without": [False], "both": [False] if is_random else [True, False]}[standby]
     trials = [trial for trial in plan(names, pairs, standbys, tries, common) if on_stage(trial)]
     if not trials:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
+from fraud_filter.home import HOME
 from lab.harness.compose_stack import compose_stack
 from lab.harness.embedded_stack import Scene
 from lab.harness.java import Say
@@ -19,8 +20,6 @@ from lab.trials.stack import StackRun
 #: Batches of real-time mode that end now and then: each restart reads again what came in since the last end.
 _STACK_BATCH = "1 minute"
 _HANG_TIMEOUT_S = "5"
-#: Rules that every mode runs: the stack goes from one to the next, and the audits judge by one set.
-_STACK_RULES = "app/rules.yml"
 
 
 def run_trials(
@@ -58,7 +57,8 @@ def run_trials(
 def _stack_settings(settings: Settings, *, standby: bool) -> dict[str, str]:
     is_own = settings.real_time_duration != Settings.model_fields["real_time_duration"].default
     return {
-        "FRAUD_RULES": _STACK_RULES,
+        "FRAUD_RULES": settings.rules.resolve().relative_to(HOME).as_posix(),
+        "FRAUD_EMIT": settings.emit,
         "FRAUD_CONTINUOUS_INTERVAL": settings.continuous_interval,
         "FRAUD_REAL_TIME_DURATION": settings.real_time_duration if is_own else _STACK_BATCH,
         "FRAUD_STANDBY_WARM_UP_S": f"{settings.standby_warm_up_s:g}",
