@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fraud_filter.spark.internals import BatchEnd
+from fraud_filter.spark.internals import BatchEnd, await_tasks, count_tasks
 from running import until
 
 SQL = "org.apache.spark.sql"
@@ -26,7 +27,8 @@ USED = {
     f"{SQL}.execution.ui.SQLExecutionUIData": ["executionId", "completionTime", "stages"],
     f"{SQL}.execution.ui.SQLAppStatusListener": ["[stageMetrics]"],
     f"{SQL}.execution.ui.LiveStageMetrics": ["metricValues"],
-    "org.apache.spark.SparkContext": ["dagScheduler"],
+    "org.apache.spark.SparkContext": ["dagScheduler", "taskScheduler"],
+    "org.apache.spark.scheduler.TaskSchedulerImpl": ["runningTasksByExecutors"],
     "org.apache.spark.scheduler.DAGScheduler": ["activeJobs", "numTotalJobs"],
 }
 
@@ -69,3 +71,18 @@ def test_no_batch_is_cut_off_in_its_middle(spark: Any, tmp_path: Path, rate: int
         until(BatchEnd(spark, query).ask, "a moment at which a batch may be the last one", 60)
         assert query.awaitTermination(60)
         assert newest(checkpoint, "offsets") == newest(checkpoint, "commits")
+
+
+#: Some seconds for a row, in which nothing looks whether the task is to end.
+_LONG = "aggregate(sequence(1, 3000), value, (a, x) -> a + aggregate(sequence(1, 20000), 0L, (b, y) -> b + x * y))"
+
+
+def test_tasks_of_a_stopped_query_are_waited_for(spark: Any, tmp_path: Path) -> None:
+    rows = spark.readStream.format("rate").option("rowsPerSecond", 4).load().selectExpr(f"{_LONG} AS one")
+    query = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    scheduled = lambda: [count_tasks(spark) for _ in range(20) if not time.sleep(0.02)]  # noqa: E731
+    until(lambda: all(scheduled()), "a task that takes long", 60)
+    query.stop()
+    assert count_tasks(spark) > 0
+    await_tasks(spark, 60)
+    assert count_tasks(spark) == 0

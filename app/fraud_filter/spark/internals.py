@@ -1,7 +1,8 @@
 """Spark's private state, as of Spark 4.3: what no public interface tells or does. Another version may break it.
 
 `BatchEnd` has an engine of batches end after the batch that it is in. `TaskReads` tells how far the tasks of a batch
-have read. `tests/embedded/test_spark_internals.py` checks that the pinned Spark still has what they use.
+have read. `await_tasks` waits for the tasks of a query that was stopped. `tests/embedded/test_spark_internals.py`
+checks that the pinned Spark still has what they use.
 """
 
 from __future__ import annotations
@@ -21,6 +22,28 @@ Offsets = dict[int, int]
 #: An engine that may end does so within milliseconds; one that does not answer for so long is another's business.
 _ANSWER_S = 10.0
 _LOOK_S = 0.001
+_TASKS_LOOK_S = 0.01
+
+
+def await_tasks(spark: SparkSession, seconds: float) -> None:
+    """Waits until no task runs, for `seconds` at most.
+
+    A query that was stopped does not wait for its tasks: executors end them when they hear of it, and they write on
+    until then (TaskSchedulerImpl.cancelTasks). Tasks on executors that were lost do not count.
+    """
+    until = time.monotonic() + seconds
+    while count_tasks(spark) and time.monotonic() < until:
+        time.sleep(_TASKS_LOOK_S)
+
+
+def count_tasks(spark: SparkSession) -> int:
+    """How many tasks run on executors that are there."""
+    context: Any = spark.sparkContext._jsc.sc()
+    counts = context.taskScheduler().runningTasksByExecutors().valuesIterator()
+    total = 0
+    while counts.hasNext():
+        total += int(counts.next())
+    return total
 
 
 class BatchEnd:

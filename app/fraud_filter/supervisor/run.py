@@ -20,6 +20,7 @@ from fraud_filter.monitor.monitor import Monitor, StartPosition
 from fraud_filter.query import preflight
 from fraud_filter.query.query import fingerprint
 from fraud_filter.spark import session
+from fraud_filter.spark.internals import await_tasks
 from fraud_filter.supervisor.cluster import asked_too_few, await_executors, await_slots, check_shared
 from fraud_filter.supervisor.failures import AWAY, REASONS, Reason, RestartableError
 from fraud_filter.supervisor.handover import Handover, When, asked_by_signals
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 _log = get_logger(__name__)
 #: A query that has failed has nothing to end well: what was not committed is read again.
 _END_FAILED_S = 5.0
+#: An executor that does not end its tasks by then hangs; should it go on, its decisions are those of a former writer.
+_END_TASKS_S = 5.0
 #: After a handover: who asked takes the lock before we want it again, and the processor time that a start needs.
 _AFTER_HANDOVER_S = 3.0
 #: After this filter lost its task slots: so many looks of a standby, before we want the lock again.
@@ -421,9 +424,12 @@ class FilterRun:
         self.monitor.set_state("stopping")
         _log.info("stopping", mode=settings.mode, query=settings.query_name, signal=self.stop.signal or "none")
         with self.java.killed_after(settings.stop_timeout_s, dump=True):
-            if self.stop.requested:  # else Java goes on
+            is_last = self.stop.requested  # else Java goes on
+            if is_last:
                 silence(self.java.gateway)
             query.stop()
+            if not is_last:  # what tasks still write is to lie before what the next start reads
+                await_tasks(self.spark, min(_END_TASKS_S, settings.stop_timeout_s / 2))
         seconds = time.monotonic() - began
         _log.info("stopped", mode=settings.mode, query=settings.query_name, seconds=round(seconds, 1))
 
