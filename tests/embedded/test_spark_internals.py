@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +79,13 @@ _LONG = "aggregate(sequence(1, 3000), value, (a, x) -> a + aggregate(sequence(1,
 def test_tasks_of_a_stopped_query_are_waited_for(spark: Any, tmp_path: Path) -> None:
     rows = spark.readStream.format("rate").option("rowsPerSecond", 4).load().selectExpr(f"{_LONG} AS one")
     query = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-    scheduled = lambda: [count_tasks(spark) for _ in range(20) if not time.sleep(0.02)]  # noqa: E731
-    until(lambda: all(scheduled()), "a task that takes long", 60)
+    seen: list[int] = []
+
+    def runs_long() -> bool:
+        seen.append(count_tasks(spark))
+        return len(seen) > 10 and all(seen[-10:])
+
+    until(runs_long, "a task that takes long", 60)
     query.stop()
     assert count_tasks(spark) > 0
     await_tasks(spark, 60)
