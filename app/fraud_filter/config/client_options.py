@@ -67,7 +67,6 @@ _SPARK = {
     "spark.ui.heapHistogramEnabled": "",
     "spark.executor.heartbeatInterval": "",
     "spark.executor.heartbeat.maxFailures": "",
-    "spark.task.maxFailures": "",
     "spark.jars": "",
     "spark.speculation": "",
     "spark.scheduler.minRegisteredResourcesRatio": "",
