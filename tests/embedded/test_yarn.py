@@ -72,11 +72,11 @@ def test_long_tasks_are_spread_over_containers_and_one_that_is_killed_is_replace
         found = metrics(filtering.port)
         assert (found["fraud_filter_task_slots_needed"], found["fraud_filter_task_slots_granted"]) == (2, 2)
         filtering.await_commit()
-        (master,) = yarn.application_masters
         yarn.executors[0].kill()
         wait_until(lambda: bool(events(filtering.program, "restarting")), "a restart", filtering.program)
         filtering.await_fresh("kill -9 of an executor", _START_S)
-        assert [each.pid for each in yarn.application_masters] == [master.pid]
+        # Where the next executor comes late, Java starts again, with another application.
+        wait_until(lambda: len(yarn.application_masters) == 1, "one application", filtering.program)
         assert filtering.end().duplicated == 0
 
 
