@@ -188,8 +188,8 @@ def _plan(
         _check_query(settings, [*names, *(["--stack"] if stack else []), *(["--cards"] if cards else [])])
     own_rules = settings.rules != Settings.model_fields["rules"].default
     # The images hold the rules that ship.
-    others = settings.rules.resolve().parent != HOME / "app"
-    for name, given in {"--rules": others, "--cards": cards, "--in-turn": in_turn, "--below": below}.items():
+    not_shipped = settings.rules.resolve().parent != HOME / "app"
+    for name, given in {"--rules": not_shipped, "--cards": cards, "--in-turn": in_turn, "--below": below}.items():
         if stack and given:
             raise UsageError(f"argument --stack: {name} goes with the embedded stage alone: leave one of the two away")
     if ways and modes:
