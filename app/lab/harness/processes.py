@@ -29,6 +29,8 @@ _QUOTED = 10
 _STACK_FRAMES = ("\tat ", "\t... ")
 #: Below those that the kernel gives outgoing connections (Linux, ip_local_port_range), which would take one of ours.
 _PORTS = range(12_000, 32_768)
+_HOST = "127.0.0.1"
+_kept_ports: list[socket.socket] = []
 
 
 class Child:
@@ -240,12 +242,23 @@ def stop_signals(act: Callable[[int, FrameType | None], None] = interrupt) -> It
 
 
 def free_ports(count: int) -> list[int]:
-    """So many ports that nobody listens on now, of this machine's own address, 127.0.0.1."""
+    """So many ports of this machine's own address, 127.0.0.1, that nobody listens on now.
+
+    They stay ours as long as this program lives: no other program's call finds them, though nothing listens on
+    them yet or for a while. What keeps them is a UDP socket of the same number; TCP is left to who needs the port.
+    """
     found: list[int] = []
     for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):  # a seed would give two programs the same
         if len(found) == count:
             break
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            found.append(port)
+        kept = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            kept.bind((_HOST, port))
+            with socket.socket() as probe:
+                probe.bind((_HOST, port))
+        except OSError:
+            kept.close()
+            continue
+        _kept_ports.append(kept)
+        found.append(port)
     return found

@@ -18,6 +18,7 @@ import pytest
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from fraud_filter.errors import FraudFilterError
+from lab.harness import processes
 from lab.harness.processes import Child, free_ports, stop_signals
 from lab.harness.waiting import TooLateError, let_pass, wait_until
 
@@ -147,10 +148,25 @@ def test_no_outgoing_connection_gets_a_port_that_was_given() -> None:
     assert [port for port in found if first <= port <= last] == []
 
 
-def test_a_port_that_somebody_listens_on_is_not_given() -> None:
-    (port,) = free_ports(1)
-    with socket.create_server(("127.0.0.1", port)):
-        assert port not in free_ports(2000)
+def test_a_port_that_somebody_listens_on_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setattr(processes, "_PORTS", [server.getsockname()[1]])
+        assert free_ports(1) == []
+
+
+def test_a_port_is_given_to_one_program_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the search and the bind of a broker lie seconds, in which another program looked as well."""
+    script = "from lab.harness import processes; print(*processes.free_ports(1), flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout
+        port = int(other.stdout.readline())
+        monkeypatch.setattr(processes, "_PORTS", [port])
+        assert free_ports(1) == []
+        other.communicate("\n")
+    assert free_ports(1) == [port]
+    assert free_ports(1) == []
 
 
 # -- waiting on programs: until a condition holds, until one of them ends, or until it is too late
