@@ -13,6 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from lab.bench.table import rounded
+
 #: Seconds that may pass until all have ended.
 ENDED_S = 10
 #: A short run of the fastest mode: enough records for percentiles, few enough seconds for a test.
@@ -84,7 +86,7 @@ def start(tmp_path: Path) -> Iterator[Starter]:
 @pytest.mark.timeout(240)
 def test_a_demo_measures_audits_reports_and_leaves_nothing(start: Starter) -> None:
     demo = start(*SHORT)
-    demo.wait_for("real-time: measuring")
+    demo.wait_for("real-time: 100 payments/s")
     started = demo.descendants()
     assert demo.finish(120) == 0, demo.seen
 
@@ -103,6 +105,8 @@ def test_a_demo_measures_audits_reports_and_leaves_nothing(start: Starter) -> No
     assert report["versions"]["java"].startswith(("17", "21"))
     assert "real-time" in (demo.output / "demo-report.html").read_text()
 
+    latency = f"p50 {rounded(mode['due_p50_ms'])} ms, p99 {rounded(mode['due_p99_ms'])} ms"
+    assert f"round 1, real-time, 100/s: {latency}, 0 lost, 0 duplicated, 0 unexpected\n" in demo.seen
     assert f"written: {(demo.output / 'demo-report.html').resolve()}" in demo.seen
     assert "Traceback" not in demo.seen
     assert still_running(started) == []
@@ -122,6 +126,7 @@ def test_a_mode_that_fails_is_reported_with_its_reason_and_the_next_one_runs(sta
     for one in report["rounds"]:
         assert "no_such_field" in one["error"]
         assert one["rates"] == []
+        assert f"round 1, {one['contender']}: {one['error']}\n" in demo.seen
     assert "continuous failed." in (demo.output / "demo-report.html").read_text()
     assert "logs are kept in" in demo.seen
     (kept,) = demo.temporary.iterdir()
@@ -135,7 +140,7 @@ def test_a_mode_that_fails_is_reported_with_its_reason_and_the_next_one_runs(sta
 @pytest.mark.timeout(240)
 def test_an_interrupted_demo_stops_everything_and_leaves_nothing(start: Starter) -> None:
     demo = start(*SHORT)
-    demo.wait_for("real-time: starting")
+    demo.wait_for("broker at ")
     started = demo.descendants()
     assert any("kafka.Kafka" in process.cmdline() for process in started)
     demo.process.send_signal(signal.SIGINT)

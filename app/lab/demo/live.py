@@ -1,4 +1,4 @@
-"""What the user sees while the demo runs: a table that fills, or plain lines where no terminal is.
+"""What the user sees on a terminal while the demo runs: a table that fills.
 
 A running mode is seen from outside: its output through the probe, and the input topic's end.
 """
@@ -6,15 +6,13 @@ A running mode is seen from outside: its output through the probe, and the input
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 from rich import box
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -42,12 +40,11 @@ class ModeStatus:
 
     The state takes `total_s` seconds, 0 where that is not known; `rate` is payments per second on the input; `lag` is
     the output lag: payments after the newest one that has come out. Latencies are those of the last second, in whole
-    milliseconds, and at the end those of the result. `detail` explains the state.
+    milliseconds, and at the end those of the result.
     """
 
     mode: str
     state: State = "waiting"
-    detail: str = ""
     began: float = 0
     total_s: float = 0
     rate: float | None = None
@@ -57,9 +54,9 @@ class ModeStatus:
     flagged: int | None = None
     rejected: int | None = None
 
-    def enter(self, state: State, total_s: float = 0, detail: str = "") -> None:
+    def enter(self, state: State, total_s: float = 0) -> None:
         """A new state begins."""
-        self.state, self.detail, self.began, self.total_s = state, detail, time.monotonic(), total_s
+        self.state, self.began, self.total_s = state, time.monotonic(), total_s
 
     @property
     def words(self) -> str:
@@ -71,37 +68,11 @@ class ModeStatus:
 
     def finish(self, start: StartResult) -> None:
         """The mode has ended: what was seen gives way to what was measured."""
-        summary = "nothing was measured"
         for one in start.rates:
             self.rate = one.kept_rate
             self.p50_ms, self.p99_ms = one.due["p50_ms"], one.due["p99_ms"]
             self.flagged, self.rejected = one.flagged, one.rejected
-            latency = f"p50 {rounded(self.p50_ms)} ms, p99 {rounded(self.p99_ms)} ms"
-            summary = f"{latency}, {format_number(self.flagged)} flagged, {one.audit}"
-        self.enter("failed" if start.problem else "done", detail=start.problem or summary)
-
-
-#: Told that a mode has entered a new state.
-Announce = Callable[[ModeStatus], None]
-
-
-@contextmanager
-def open_view(console: Console, load: Load, statuses: Sequence[ModeStatus]) -> Iterator[Announce]:
-    """The live table on a terminal, drawn four times a second; else lines (a log file, continuous integration)."""
-    if not console.is_terminal:
-        yield partial(_print_line, console)
-        return
-    table = partial(live_table, load, statuses, time.monotonic())
-    with Live(console=console, get_renderable=table, refresh_per_second=4) as live:
-        yield lambda _: live.refresh()  # the table shows all states anyway
-
-
-def _print_line(console: Console, status: ModeStatus) -> None:
-    """One plain line for a change of state."""
-    length = f" {status.total_s:g} s" if status.total_s else ""
-    detail = f": {status.detail}" if status.detail else ""
-    line = f"{time.strftime('%H:%M:%S')} {status.mode}: {status.state}{length}{detail}"
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self.enter("failed" if start.problem else "done")
 
 
 def live_table(load: Load, statuses: Sequence[ModeStatus], began: float) -> RenderableType:
@@ -128,19 +99,14 @@ def live_table(load: Load, statuses: Sequence[ModeStatus], began: float) -> Rend
 
 
 @contextmanager
-def watched(status: ModeStatus, announce: Announce, settings: Settings) -> Iterator[Enter]:
-    """Keeps the status of a mode up to date and shows it, while the mode runs on the topics of the settings.
+def watched(status: ModeStatus, settings: Settings) -> Iterator[Enter]:
+    """Keeps the status of a mode up to date while the mode runs on the topics of the settings.
 
     Raises:
         UsageError: no broker answers within `kafka_timeout_s` seconds, or a topic is missing.
     """
     with Probe(settings) as probe, open_input(settings) as topic, _Observer(probe, topic, status):
-
-        def enter(phase: Phase, seconds: float) -> None:
-            status.enter(phase, seconds)
-            announce(status)
-
-        yield enter
+        yield status.enter
 
 
 class _Observer(Periodic):

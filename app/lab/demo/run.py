@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from rich.console import Console
+from rich.live import Live
 
 from fraud_filter.config import ModeName, Settings
 from fraud_filter.home import HOME
@@ -16,12 +17,10 @@ from fraud_filter.modes import MODES
 from fraud_filter.rules.ruleset import read_rules
 from fraud_filter.schema import load_schema
 from lab.bench.contenders import parse_contenders
-from lab.bench.launch import Enter
 from lab.bench.plan import Load
 from lab.bench.report import Report
-from lab.bench.result import StartResult
 from lab.bench.run import run_rounds
-from lab.demo.live import ModeStatus, open_view, watched
+from lab.demo.live import ModeStatus, live_table, watched
 from lab.harness.embedded_stack import embedded_stack, task_slots
 from lab.harness.processes import leave, stop_signals
 
@@ -54,19 +53,20 @@ def run_demo(modes: Sequence[ModeName], load: Load, settings: Settings, console:
         say(f"{named}; broker at {stack.settings.kafka_bootstrap_servers}, logs in {stack.workspace.logs}")
         if skipped := describe_skipped(modes, settings):
             say(skipped)
-        statuses = {mode: ModeStatus(mode) for mode in modes}
-        quiet = replace(stack, say=lambda _: None)  # the view tells all
-        with open_view(console, load, list(statuses.values())) as announce:
-
-            def watch(mode: str, own: Settings) -> AbstractContextManager[Enter]:
-                return watched(statuses[mode], announce, own)  # type: ignore[index]  # one of the modes
-
-            def ended(start: StartResult) -> None:
-                status = statuses[start.contender]  # type: ignore[index]  # one of the modes
-                status.finish(start)
-                announce(status)
-
-            return run_rounds(quiet, parse_contenders(modes), load, watch=watch, ended=ended)
+        contenders = parse_contenders(modes)
+        if not console.is_terminal:  # a log: a line for each step
+            return run_rounds(stack, contenders, load)
+        quiet = replace(stack, say=lambda _: None)  # the table tells all
+        statuses = {str(mode): ModeStatus(mode) for mode in modes}
+        table = partial(live_table, load, [*statuses.values()], time.monotonic())
+        with Live(console=console, get_renderable=table, refresh_per_second=4):
+            return run_rounds(
+                quiet,
+                contenders,
+                load,
+                watch=lambda mode, own: watched(statuses[mode], own),
+                ended=lambda start: statuses[start.contender].finish(start),
+            )
 
 
 def with_velocity(settings: Settings) -> Settings:

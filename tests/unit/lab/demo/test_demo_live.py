@@ -9,18 +9,16 @@ from rich.console import Console
 
 from lab.bench.names import MODE_NAMES
 from lab.bench.result import RateResult, StartResult
-from lab.demo.live import ModeStatus, live_table, open_view
+from lab.demo.live import ModeStatus, live_table
 from lab.demo.run import demo_load
 from lab.harness.outcome import Audited
 
 LOAD = demo_load(100, seconds=30, warmup_s=12)
 
 
-def console(width: int, terminal: bool = True) -> Console:
-    return Console(file=io.StringIO(), width=width, force_terminal=terminal, color_system=None, legacy_windows=False)
-
-
-def printed(to: Console) -> str:
+def shown(statuses: list[ModeStatus], width: int) -> str:
+    to = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None, legacy_windows=False)
+    to.print(live_table(LOAD, statuses, time.monotonic()))
     assert isinstance(to.file, io.StringIO)
     return to.file.getvalue()
 
@@ -41,26 +39,17 @@ def sample_statuses() -> list[ModeStatus]:
 
 
 def test_the_live_table_fits_and_cuts_nothing() -> None:
-    to = console(80)
-    to.print(live_table(LOAD, sample_statuses(), time.monotonic()))
-    shown = printed(to)
-    assert "…" not in shown
-    assert max(map(len, shown.splitlines())) <= 80
-    assert "measuring 12/30 s" in shown
-    assert "waiting" in shown
+    table = shown(sample_statuses(), 80)
+    assert "…" not in table
+    assert max(map(len, table.splitlines())) <= 80
+    assert "measuring 12/30 s" in table
+    assert "waiting" in table
 
 
-def test_without_a_terminal_each_state_is_a_line() -> None:
-    to = console(80, terminal=False)
-    status = ModeStatus("continuous")
-    with open_view(to, LOAD, [status]) as announce:
-        status.enter("measuring", 30)
-        announce(status)
-        failed = StartResult("continuous", 1, error="[red] the filter ended " + "x" * 80)
-        for start in (failed, ended("continuous", 2.1714, 9)):
-            status.finish(start)
-            announce(status)
-    first, second, third = printed(to).splitlines()
-    assert first.endswith("continuous: measuring 30 s")
-    assert second.endswith("continuous: failed: [red] the filter ended " + "x" * 80)
-    assert third.endswith("done: p50 2.17 ms, p99 9 ms, 8 flagged, 0 lost, 0 duplicated, 0 unexpected")
+def test_a_mode_that_has_ended_shows_what_was_measured() -> None:
+    status = ModeStatus("continuous", lag=7)
+    status.enter("measuring", 30)
+    status.finish(StartResult("continuous", 1, error="[red] the filter ended"))
+    assert "failed" in shown([status], 80)
+    status.finish(ended("continuous", 2.1714, 9))
+    assert shown([status], 80).split()[-8:] == ["continuous", "done", "99.8", "2.17", "9", "7", "8", "0"]
