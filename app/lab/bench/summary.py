@@ -23,13 +23,7 @@ PAIRS: tuple[tuple[str, str], ...] = (
     ("real-time", "streams"),
     ("real-time", "streams-eos"),
     ("real-time", "copy"),
-    ("continuous", "streams"),
     ("velocity", "flink-velocity"),
-    ("velocity", "real-time"),
-    ("micro-batch", "continuous"),
-    ("micro-batch", "async-progress"),
-    ("flink-json", "flink"),
-    ("flink", "flink-copy"),
     ("copy", "flink-copy"),
 )
 #: What has an interval over the rounds, by its name in a result.
