@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -132,15 +132,18 @@ def write_report(report: Report, folder: Path, stem: str) -> list[Path]:
     Raises:
         FraudFilterError: a file can't be written.
     """
-    with mpl.rc_context(RC):
-        data = report_data(report)
-        drawn = draw(report, data["results"]) if stem == "bench" else {}
-        pictures = {folder / f"{stem}-{name}.png": figure for name, figure in drawn.items()}
-        texts = {
-            folder / f"{stem}-report.html": render_html(report),
-            folder / f"{stem}-report.json": json.dumps(data, indent=1) + "\n",
-        }
-        return list(_write(texts, pictures))
+    data, page, raw = report_data(report), folder / f"{stem}-report.html", folder / f"{stem}-report.json"
+    try:
+        page.write_text(render_html(report), encoding="utf-8")
+        raw.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+        with mpl.rc_context(RC):
+            drawn = draw(report, data["results"]) if stem == "bench" else {}
+            pictures = {folder / f"{stem}-{name}.png": figure for name, figure in drawn.items()}
+            for path, figure in pictures.items():
+                figure.savefig(path, format="png", dpi=200, facecolor="white")
+    except OSError as error:
+        raise FraudFilterError(f"the report can't be written: {error}") from None
+    return [page, raw, *pictures]
 
 
 def write_docs(file: Path, data: Mapping[str, Any], *, killed: bool) -> None:
@@ -160,14 +163,3 @@ def write_docs(file: Path, data: Mapping[str, Any], *, killed: bool) -> None:
         file.with_name(f"{name}.json.gz").write_bytes(gzip.compress(raw, mtime=0))
     except OSError as error:
         raise FraudFilterError(f"the raw data can't be written: {error}") from None
-
-
-def _write(texts: Mapping[Path, str], pictures: Mapping[Path, Figure]) -> Iterable[Path]:
-    try:
-        for path, text in texts.items():
-            path.write_text(text, encoding="utf-8")
-        for path, figure in pictures.items():
-            figure.savefig(path, format="png", dpi=200, facecolor="white")
-    except OSError as error:
-        raise FraudFilterError(f"the report can't be written: {error}") from None
-    return [*texts, *pictures]

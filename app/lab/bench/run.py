@@ -20,10 +20,9 @@ from lab.bench.report import Report
 from lab.bench.result import StartResult
 from lab.bench.start import Start
 from lab.bench.table import describe_start
-from lab.harness.embedded_stack import EmbeddedStack, embedded_stack, task_slots
+from lab.harness.embedded_stack import EmbeddedStack, embedded_stack
 from lab.harness.java import Say
 from lab.harness.machine import describe_machine
-from lab.harness.processes import stop_signals
 
 _Item = TypeVar("_Item")
 
@@ -33,14 +32,9 @@ def run_bench(contenders: Sequence[Contender], load: Load, settings: Settings, s
 
     Args:
         rounds: each starts every contender once; as many more are run at most because a start was disturbed.
-
-    Raises:
-        UsageError: there are more rules than a contender asks for.
-        FraudFilterError: the stack could not be started.
-        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
     """
-    slots = task_slots(max(one.partitions or load.partitions for one in contenders) + settings.velocity_partitions)
-    with stop_signals(), embedded_stack("bench", settings, say, slots=slots) as stack:
+    most = max(one.partitions or load.partitions for one in contenders) + settings.velocity_partitions
+    with embedded_stack("bench", settings, say, partitions=most) as stack:
         able, plans = plan_contenders(stack, contenders)
         _warm_up_broker(stack, load)
         broker = measure_broker(stack)
@@ -128,9 +122,6 @@ def _warm_up_broker(stack: EmbeddedStack, load: Load) -> None:
     """A start of Kafka Streams without rates, so that the first contender does not meet a cold broker.
 
     With the shipped rules and schema: it has no others.
-
-    Raises:
-        FraudFilterError: it failed.
     """
     stack.say("warming up the broker")
     first = replace(CONTENDERS["streams"], label="warm-up")

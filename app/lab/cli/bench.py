@@ -12,7 +12,7 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 from lab.bench.names import KNOBS
 from lab.cli.console import open_console, tell_end
-from lab.cli.options import docs_option, load_options, output_option
+from lab.cli.options import check_directory, docs_option, load_options, output_option
 
 
 @click.command()
@@ -63,7 +63,6 @@ def command(
     from lab.bench.report import report_data, write_docs, write_report
     from lab.bench.run import run_bench
     from lab.bench.table import BENCH, KILLED, result_table, verdict_lines
-    from lab.harness.outputs import check_directory
 
     under = Load(rates=parse_rates(rates), **load)
     if settings.query:
@@ -71,7 +70,7 @@ def command(
     elif under.schema:
         raise UsageError("argument --schema: goes with --query; the filter's own is the setting payment_schema")
     chosen = available(parse_contenders(contenders), settings)
-    check_directory("--output", output)
+    check_directory(output)
     report = run_bench(chosen, under, settings, click.echo, rounds=rounds)
     data = report_data(report)
     open_console().print(result_table(data["results"], KILLED if under.kill else BENCH))

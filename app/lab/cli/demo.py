@@ -12,7 +12,7 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
 from lab.bench.names import KNOBS
 from lab.cli.console import open_console, tell_end
-from lab.cli.options import SHARE, Number, load_options, output_option, rate_option
+from lab.cli.options import Number, check_directory, load_options, output_option, rate_option
 
 
 @click.command()
@@ -31,9 +31,9 @@ from lab.cli.options import SHARE, Number, load_options, output_option, rate_opt
 )
 @load_options("partitions", "flagged_share", "seed")
 @click.option(
-    "--malformed-share", type=SHARE, default=0.01, show_default=True, help="share of unreadable records, 0 to 1"
+    "--malformed-share", type=Number(0, 1), default=0.01, show_default=True, help="share of unreadable records"
 )
-@click.option("--fraud-share", type=SHARE, default=0.05, show_default=True, help="share of labelled fraud, 0 to 1")
+@click.option("--fraud-share", type=Number(0, 1), default=0.05, show_default=True, help="share of labelled fraud")
 @output_option("demo-report.html and demo-report.json")
 @settings_options(*KNOBS, "rules")
 def command(settings: Settings, modes: str, rate: float, output: Path, **load: Any) -> int:
@@ -47,10 +47,9 @@ def command(settings: Settings, modes: str, rate: float, output: Path, **load: A
     from lab.bench.report import report_data, write_report
     from lab.bench.table import DEMO, detection_table, result_table
     from lab.demo.run import demo_load, run_demo
-    from lab.harness.outputs import check_directory
 
     chosen, under = parse_modes(modes), demo_load(rate, **load)
-    check_directory("--output", output)
+    check_directory(output)
     console = open_console()
     report = run_demo(chosen, under, settings, console)
     results = report_data(report)["results"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,6 @@ class Number(click.FloatRange):
         return number
 
 
-#: Parts of 1.
-SHARE = Number(0, 1)
 #: By name of an argument: type, default and help. Fewer than 3 seconds are too few for percentiles.
 _OPTIONS: Mapping[str, tuple[Any, Any, str]] = {
     "rates": (str, "100,1000,5000", "payments per second, separated by commas"),
@@ -40,15 +39,32 @@ _OPTIONS: Mapping[str, tuple[Any, Any, str]] = {
 }
 
 
-def rate_option(default: float, what: str = "records per second") -> Callable[..., Any]:
-    """`--rate`: a number above 0, in `what`."""
-    return click.option("--rate", type=Number(0, min_open=True), default=default, show_default=True, help=what)
+def rate_option(default: float) -> Callable[..., Any]:
+    """`--rate`: a number above 0."""
+    kind, words = Number(0, min_open=True), "records per second"
+    return click.option("--rate", type=kind, default=default, show_default=True, help=words)
 
 
 def output_option(what: str) -> Callable[..., Any]:
     """`--output`: the directory that takes what a verb writes."""
     kind, words = click.Path(path_type=Path), f"where {what} go  [.]"
     return click.option("--output", default=Path(), type=kind, metavar="DIR", help=words)
+
+
+def check_directory(directory: Path) -> None:
+    """Makes the directory of `--output` where it is missing, and proves that it can be written to.
+
+    Raises:
+        UsageError: it can't be made or written to.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"argument --output: {str(directory)!r} can't be written to ({error.strerror}): give another"
+        ) from None
 
 
 def load_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -13,7 +13,7 @@ from fraud_filter.config import Settings, refused
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 from fraud_filter.home import HOME
 from lab.cli.console import open_console
-from lab.cli.options import docs_option, rate_option
+from lab.cli.options import check_directory, docs_option, rate_option
 
 if TYPE_CHECKING:
     from lab.trials.plan import Trial
@@ -124,10 +124,9 @@ def command(
 
     A query of yours must give a row for each record, and its module have an `expect`.
     """
-    from lab.harness.outputs import check_directory, read_items
     from lab.harness.tables import write_between
     from lab.trials.catalogue import DISTURBANCES, RANDOM
-    from lab.trials.result import FIELDS, markdown_table, result_table, write_outcomes
+    from lab.trials.result import markdown_table, read_outcomes, result_table, write_outcomes
     from lab.trials.run import run_trials
 
     if listed:
@@ -136,8 +135,8 @@ def command(
             click.echo(f"{one.name:<18} {one.what} ({where}{', also with a standby' if one.beside else ''})")
         click.echo(f"{RANDOM:<18} those of the stack at random, for --minutes (stack)")
         return EXIT_OK
-    check_directory("--output", output.parent)
-    items = read_items(output, FIELDS) if add or only_table else []  # before the work rather than after it
+    check_directory(output.parent)
+    items = read_outcomes(output) if add or only_table else []  # before the work rather than after it
     is_ok = True
     if settings.query and (add or docs):
         raise UsageError("argument --add, --docs: they are for trials of the fraud filter; leave them out with a query")

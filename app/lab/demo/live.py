@@ -100,11 +100,7 @@ def live_table(load: Load, statuses: Sequence[ModeStatus], began: float) -> Rend
 
 @contextmanager
 def watched(status: ModeStatus, settings: Settings) -> Iterator[Enter]:
-    """Keeps the status of a mode up to date while the mode runs on the topics of the settings.
-
-    Raises:
-        UsageError: no broker answers within `kafka_timeout_s` seconds, or a topic is missing.
-    """
+    """Keeps the status of a mode up to date while the mode runs on the topics of the settings."""
     with Probe(settings) as probe, open_input(settings) as topic, _Observer(probe, topic, status):
         yield status.enter
 

@@ -21,34 +21,22 @@ from lab.bench.plan import Load
 from lab.bench.report import Report
 from lab.bench.run import run_rounds
 from lab.demo.live import ModeStatus, live_table, watched
-from lab.harness.embedded_stack import embedded_stack, task_slots
-from lab.harness.processes import leave, stop_signals
+from lab.harness.embedded_stack import embedded_stack
 
 #: The shipped rules that know what a card did before.
 VELOCITY_RULES = HOME / "app/rules-velocity.yml"
 
 
 def demo_load(rate: float, *, warmup_s: float, **arguments: Any) -> Load:
-    """The load of one rate. It warms up at that rate, so that one generator does for all of it.
-
-    Raises:
-        UsageError: the shares are more than 1 together.
-    """
+    """The load of one rate. It warms up at that rate, so that one generator does for all of it."""
     return Load(rates=(rate,), settle_s=warmup_s, warmup_s=0, **arguments)
 
 
 def run_demo(modes: Sequence[ModeName], load: Load, settings: Settings, console: Console) -> Report:
-    """Runs the demo; everything it started is stopped when it returns, and also when it is interrupted.
-
-    Raises:
-        FraudFilterError: the stack could not be started.
-        KeyboardInterrupt: Ctrl-C.
-        SystemExit: SIGTERM or SIGHUP, with the exit code that a shell gives for them (143, 129).
-    """
+    """Runs the demo; everything it started is stopped when it returns, and also when it is interrupted."""
     settings = with_velocity(settings)
     say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
-    slots = task_slots(load.partitions)
-    with stop_signals(leave), embedded_stack("demo", settings, say, slots=slots, console=console) as stack:
+    with embedded_stack("demo", settings, say, partitions=load.partitions, console=console) as stack:
         named = ", ".join(f"{name} {stack.versions[name.lower()]}" for name in ("Kafka", "Spark", "Java"))
         say(f"{named}; broker at {stack.settings.kafka_bootstrap_servers}, logs in {stack.workspace.logs}")
         if skipped := describe_skipped(modes, settings):

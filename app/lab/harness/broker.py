@@ -92,7 +92,6 @@ class Broker:
         """Starts the broker and returns when it answers; on failure nothing is left running.
 
         Raises:
-            UsageError: the wanted port is in use, or the data directory can't be written.
             FraudFilterError: the broker ended, or did not answer within `timeout_s` seconds.
         """
         try:
@@ -173,11 +172,7 @@ class Broker:
 
 @contextmanager
 def open_brokers(workspace: Workspace, count: int, *, java_home: Path, jars: Sequence[Path]) -> Iterator[list[Broker]]:
-    """`count` brokers of one cluster, each in another rack; yields them when they answer, and stops them at the end.
-
-    Raises:
-        FraudFilterError: one did not start.
-    """
+    """`count` brokers of one cluster, each in another rack; yields them when they answer, and stops them at the end."""
     ports = dict(enumerate(free_ports(count), 1))
     nodes = [Broker(workspace, java_home=java_home, jars=jars, node=node, controllers=ports) for node in ports]
     with ExitStack() as running:

@@ -16,8 +16,8 @@ from fraud_filter.compose import images, rollout
 from fraud_filter.compose.stack import FILTER, STANDBY, Stack, start, unready
 from fraud_filter.config import ModeName, Settings, load
 from fraud_filter.errors import FraudFilterError
-from fraud_filter.kafka.consumer import find_input_bounds, open_consumer
 from fraud_filter.probe.probe import Probe
+from lab.harness.drain import open_input
 from lab.harness.java import Say
 from lab.harness.own_env import make_own_env
 from lab.harness.processes import stop_signals
@@ -89,11 +89,7 @@ class ComposeStack:
         raise FraudFilterError(f"no worker of the stack {self.stack.name} has an executor of the active filter")
 
     def execute(self, service: str, script: str, *words: str) -> str:
-        """Runs a shell script, with `words` as its arguments, in the service's container; returns what it prints.
-
-        Raises:
-            FraudFilterError: it failed.
-        """
+        """Runs a shell script, with `words` as its arguments, in the service's container; returns what it prints."""
         code, output = self.container(service).exec_run(["sh", "-c", script, "sh", *words])
         text = str(output.decode(errors="replace")).strip()
         if code:
@@ -103,13 +99,9 @@ class ComposeStack:
     @retry(retry=retry_if_exception_type(FraudFilterError), stop=stop_after_delay(_BROKER_BACK_S), wait=wait_fixed(0.2),
            reraise=True)  # fmt: skip
     def ends(self) -> Offsets:
-        """The end of each partition of the input topic, as soon as a broker answers.
-
-        Raises:
-            FraudFilterError: none does.
-        """
-        with open_consumer(self.settings) as consumer:
-            return {number: end for number, (_, end) in find_input_bounds(consumer, self.settings).items()}
+        """The end of each partition of the input topic, as soon as a broker answers."""
+        with open_input(self.settings) as topic:
+            return topic.end_offsets()
 
     def metric(self, name: str, label: str, service: str = FILTER) -> dict[str, float]:
         """A metric of a filter's, by one of its labels; empty while the filter does not answer."""
@@ -128,20 +120,12 @@ class ComposeStack:
         return newest
 
     def await_decisions(self, offsets: Offsets, timeout_s: float) -> None:
-        """Waits until a decision about a payment at or after `offsets` has come out of each partition.
-
-        Raises:
-            FraudFilterError: it has not, within `timeout_s` seconds.
-        """
+        """Waits until a decision about a payment at or after `offsets` has come out of each partition."""
         late = f"no decisions came about payments at or after the offsets {offsets}"
         wait_until(lambda: self.probe.has_passed(offsets), timeout_s, late)
 
     def await_ready(self, timeout_s: float) -> None:
-        """Waits until every service is healthy.
-
-        Raises:
-            FraudFilterError: one is not, within `timeout_s` seconds.
-        """
+        """Waits until every service is healthy."""
         services = self.stack.services()
         healthy = lambda: not unready(self.stack, services)  # noqa: E731
         wait_until(healthy, timeout_s, "not all services were healthy", every_s=1)

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from fraud_filter.config import Settings
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.kafka.client import librdkafka_config
-from fraud_filter.kafka.consumer import find_bounds, find_partitions, open_consumer
+from fraud_filter.kafka.consumer import find_input_bounds, open_consumer
 from fraud_filter.kafka.refusals import describe_error
 from lab.harness.processes import Child
 from lab.harness.waiting import wait_until
@@ -29,34 +29,20 @@ class InputTopic:
     def __init__(self, settings: Settings, consumer: Consumer) -> None:
         self._settings = settings
         self._consumer = consumer
-        self._topic = settings.input_topic
-        self._partitions = find_partitions(consumer, settings, ["input_topic"])[self._topic]
 
     def end_offsets(self) -> dict[int, int]:
-        """The offset that each partition's next record will get.
-
-        Raises:
-            FraudFilterError: the broker does not answer.
-        """
-        bounds = find_bounds(self._consumer, self._settings, self._topic, self._partitions)
+        """The offset that each partition's next record will get."""
+        bounds = find_input_bounds(self._consumer, self._settings)
         return {partition: end for partition, (_, end) in bounds.items()}
 
     def mark_end(self, mark: bytes) -> None:
-        """Appends a record to each partition that the filter must reject: the sign that it has read so far.
-
-        Raises:
-            FraudFilterError: the broker does not take it.
-        """
-        write_input(self._settings, ({"value": mark, "partition": partition} for partition in self._partitions))
+        """Appends a record to each partition that the filter must reject: the sign that it has read so far."""
+        write_input(self._settings, ({"value": mark, "partition": partition} for partition in self.end_offsets()))
 
 
 @contextmanager
 def open_input(settings: Settings) -> Iterator[InputTopic]:
-    """The input topic of the settings.
-
-    Raises:
-        UsageError: no broker answers within `kafka_timeout_s` seconds, or there is no such topic.
-    """
+    """The input topic of the settings."""
     with open_consumer(settings) as consumer:
         yield InputTopic(settings, consumer)
 
@@ -102,10 +88,6 @@ def drain(
         has_passed: whether a decision about a record at or after these input offsets has come out.
         timeout_s, otherwise, programs: as `wait_until` takes them.
         mark: the value of the mark; None: `has_passed` needs none.
-
-    Raises:
-        TooLateError: it did not come in time.
-        FraudFilterError: one of the programs ended.
     """
     end = topic.end_offsets()
     if mark is not None:

@@ -16,7 +16,7 @@ from lab.harness.broker import Broker, open_brokers
 from lab.harness.drain import InputTopic
 from lab.harness.java import Say, inspect
 from lab.harness.machine import describe_versions, kafka_version
-from lab.harness.processes import Child
+from lab.harness.processes import Child, stop_signals
 from lab.harness.supplies import get_supplies
 from lab.harness.workspace import Workspace
 
@@ -50,36 +50,34 @@ class Scene:
 
 @contextmanager
 def embedded_stack(
-    name: str, settings: Settings, say: Say, *, slots: int, brokers: int = 1, console: Console | None = None
+    name: str, settings: Settings, say: Say, *, partitions: int, brokers: int = 1, console: Console | None = None
 ) -> Iterator[EmbeddedStack]:
     """Starts Kafka; everything that was started is stopped at the end of the block, also when it is interrupted.
 
     Args:
         name: of what runs on it, for the workspace.
-        slots: Spark's task slots; continuous and real-time mode hold one a partition permanently.
+        partitions: of the largest topic that a filter reads.
         brokers: of the cluster, one or three.
         console: shows what is under way.
 
     Raises:
         FraudFilterError: the stack could not be started.
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
     """
-    with Workspace(f"fraud-filter-{name}-") as workspace, ExitStack() as running:
-        supplies = get_supplies(say)
-        java = inspect(supplies.java_home / "bin" / "java").full_version
-        versions = describe_versions(kafka=kafka_version(supplies.kafka_jars), java=java)
+    with stop_signals(), Workspace(f"fraud-filter-{name}-") as workspace, ExitStack() as running:
+        java_home, jars = get_supplies(say)
+        java = inspect(java_home / "bin" / "java").full_version
+        versions = describe_versions(kafka=kafka_version(jars), java=java)
         with console.status("Starting Kafka") if console else nullcontext():
-            opened = open_brokers(workspace, brokers, java_home=supplies.java_home, jars=supplies.kafka_jars)
-            nodes = running.enter_context(opened)
-        own = on_this_machine(settings, ",".join(node.address for node in nodes), slots=slots)
-        yield EmbeddedStack(own, workspace, supplies.java_home, nodes, versions, say)
+            nodes = running.enter_context(open_brokers(workspace, brokers, java_home=java_home, jars=jars))
+        own = on_this_machine(settings, ",".join(node.address for node in nodes), partitions)
+        yield EmbeddedStack(own, workspace, java_home, nodes, versions, say)
 
 
-def on_this_machine(settings: Settings, address: str, *, slots: int) -> Settings:
+def on_this_machine(settings: Settings, address: str, partitions: int) -> Settings:
     """The user's settings, with what an embedded run decides itself: its own broker, Spark here, free ports.
 
-    Args:
-        address: of the brokers, host:port.
-        slots: Spark's task slots; continuous and real-time mode hold one a partition permanently.
+    Continuous and real-time mode hold a task slot a partition permanently; there are more.
     """
     return settings.model_copy(
         update={
@@ -88,13 +86,8 @@ def on_this_machine(settings: Settings, address: str, *, slots: int) -> Settings
             "source": "kafka",
             "sink": "kafka",
             "checkpoint": "checkpoint",
-            "spark_master": f"local[{slots}]",
+            "spark_master": f"local[{max(8, partitions + 2)}]",
             "metrics_port": 0,
             "probe_port": 0,
         }
     )
-
-
-def task_slots(partitions: int) -> int:
-    """More than continuous and real-time mode hold."""
-    return max(8, partitions + 2)

@@ -11,16 +11,7 @@ _LOCAL = "127.0.0.1"
 
 
 def make_own_env(path: Path, project: str, **changes: str) -> Path:
-    """Writes `path` from `.env.example` with secrets and free ports of its own.
-
-    Args:
-        path: the file to make.
-        project: name of the Compose project.
-        changes: further settings by name.
-
-    Raises:
-        UsageError: the file can't be written.
-    """
+    """Makes the file from `.env.example`, with secrets, free ports and a project name of its own."""
     env_file.make(path)
     values = {name: str(port) for name, port in ports_of(path).items()}
     own = {"COMPOSE_PROJECT_NAME": project, "KAFKA_BOOTSTRAP_SERVERS": f"{_LOCAL}:{values['KAFKA_PORT']}"}

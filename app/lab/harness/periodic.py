@@ -11,7 +11,6 @@ class Periodic(ABC):
     """Looks every `every_s` seconds in a thread of its own, from entering to leaving; first after `every_s`."""
 
     def __init__(self, name: str, every_s: float) -> None:
-        """`name`: the thread's."""
         self._every_s = every_s
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)

@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -224,20 +223,10 @@ def _handled(numbers: Sequence[signal.Signals], act: Callable[[int, FrameType | 
             signal.signal(number, handler)
 
 
-def interrupt(_number: int, _frame: FrameType | None) -> None:
-    """What Ctrl-C does."""
-    raise KeyboardInterrupt
-
-
-def leave(number: int, _frame: FrameType | None) -> None:
-    """Ends the program with the exit code that a shell gives for the signal."""
-    sys.exit(128 + number)
-
-
 @contextmanager
-def stop_signals(act: Callable[[int, FrameType | None], None] = interrupt) -> Iterator[None]:
-    """Within it SIGTERM and SIGHUP raise what `act` does, so that all is cleaned up. Call it in the main thread."""
-    with _handled((signal.SIGTERM, signal.SIGHUP), act):
+def stop_signals() -> Iterator[None]:
+    """Within it SIGTERM and SIGHUP do what Ctrl-C does, so that all is cleaned up. Call it in the main thread."""
+    with _handled((signal.SIGTERM, signal.SIGHUP), signal.default_int_handler):
         yield
 
 

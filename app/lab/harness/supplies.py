@@ -6,7 +6,6 @@ import fcntl
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from fraud_filter.home import HOME
@@ -23,16 +22,8 @@ _MAKE_TIMEOUT_S = 300
 _log = get_logger(__name__)
 
 
-@dataclass(frozen=True)
-class Supplies:
-    """A usable Java's home, and the broker's jars."""
-
-    java_home: Path
-    kafka_jars: list[Path]
-
-
-def get_supplies(say: Say) -> Supplies:
-    """Gets them; says on stderr what is downloaded.
+def get_supplies(say: Say) -> tuple[Path, list[Path]]:
+    """A usable Java's home, and the broker's jars; what Spark needs is there then, too.
 
     Raises:
         FraudFilterError: a jar can't be fetched, or is not the one that was locked.
@@ -42,7 +33,7 @@ def get_supplies(say: Say) -> Supplies:
     jars = resolve_jars(KAFKA_LOCK)
     resolve_jars(SPARK_LOCK)  # now, and not unseen in the first query
     ensure_class_archive(java_home, say)
-    return Supplies(java_home, jars)
+    return java_home, jars
 
 
 def ensure_class_archive(java_home: Path, say: Say) -> None:

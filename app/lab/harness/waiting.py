@@ -52,11 +52,7 @@ def wait_until(
 
 
 def let_pass(seconds: float, programs: Sequence[Child]) -> None:
-    """Lets `seconds` pass, while all `programs` run.
-
-    Raises:
-        FraudFilterError: one of the programs ended; its last lines are in the message.
-    """
+    """Lets `seconds` pass, while all `programs` run."""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         time.sleep(min(left, _TICK_S))

@@ -16,11 +16,7 @@ _PAYMENT = {
 
 
 def send_cards(settings: Settings, cards: int) -> None:
-    """Sends a payment of each card, by the generator's names: its own payments are of some of them.
-
-    Raises:
-        FraudFilterError: the broker does not take them.
-    """
+    """Sends a payment of each card, by the generator's names: its own payments are of some of them."""
     now = datetime.now(UTC).isoformat()
 
     def record(card: str) -> dict[str, bytes]:

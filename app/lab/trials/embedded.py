@@ -19,7 +19,7 @@ from lab.harness.drain import drain, open_input
 from lab.harness.embedded_stack import Scene, embedded_stack
 from lab.harness.java import Say
 from lab.harness.outcome import Audited
-from lab.harness.processes import Child, stop_signals
+from lab.harness.processes import Child
 from lab.harness.programs import filter_program, generator_program, location
 from lab.harness.waiting import let_pass, raise_if_dead, wait_until
 from lab.trials.cards import send_cards
@@ -29,8 +29,6 @@ from lab.trials.plan import Trial
 from lab.trials.result import Outcome
 
 _PARTITIONS = 2
-#: Each filter, active or standby, has its own.
-_SLOTS = 8
 #: Deadlines in seconds: Spark's start takes about 10 s on 2 idle cores.
 START_S = 240
 _DRAIN_S = 90
@@ -178,12 +176,8 @@ def open_scene(
         seconds: under load before each disturbance.
         below: where the checkpoints go, on any Hadoop file system; on this machine's disk when it is empty.
         brokers: of the Kafka cluster.
-
-    Raises:
-        FraudFilterError: the stack could not be started.
-        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP.
     """
-    with stop_signals(), embedded_stack("trial", settings, say, slots=_SLOTS, brokers=brokers) as stack:
+    with embedded_stack("trial", settings, say, partitions=_PARTITIONS, brokers=brokers) as stack:
         create_topics(stack.settings, partitions=_PARTITIONS)
         own = stack.with_settings({"checkpoint": below} if below else {})
         generator = generator_program(

@@ -85,11 +85,7 @@ def _longest(series: Iterable[Sequence[float]]) -> float:
 
 @contextmanager
 def open_tail(settings: Settings) -> Iterator[FlaggedTail]:
-    """Reads the flagged topic from now on.
-
-    Raises:
-        UsageError: no broker answers within `kafka_timeout_s` seconds, or there is no such topic.
-    """
+    """Reads the flagged topic from now on."""
     with open_consumer(settings) as consumer:
         found = find_partitions(consumer, settings, ["input_topic", "flagged_topic"])
         topic = settings.flagged_topic

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -11,13 +13,14 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from fraud_filter.errors import UsageError
 from lab.harness.outcome import NOT_AUDITED, Audited
-from lab.harness.outputs import write_items
 from lab.harness.tables import format_number, markdown
 from lab.trials.plan import Trial
 
 #: What is told apart in a file of results.
-FIELDS = ("stage", "disturbance", "mode", "to", "standby", "cards", "in_turn", "records")
+_FIELDS = ("stage", "disturbance", "mode", "to", "standby", "cards", "in_turn", "records")
+_kind = itemgetter(*_FIELDS)
 _COLUMNS = (
     "disturbance", "stage", "mode", "standby", "tries", "gap, s, median", "gap, s, worst", "recovery, s, worst", "lost",
     "duplicated, worst", "unexpected", "seen as",
@@ -64,9 +67,28 @@ class Outcome:
         return f"{self.trial}: {gap} s, recovered after {recovery} s; {self.audit}{seen}"
 
 
+def read_outcomes(file: Path) -> list[dict[str, Any]]:
+    """The results that an earlier run left in a file; none where it is not there, or empty.
+
+    Raises:
+        UsageError: the file holds something else.
+    """
+    try:
+        found = json.loads(file.read_text(encoding="utf-8") or "[]") if file.exists() else []
+    except (OSError, ValueError) as error:
+        raise UsageError(f"argument --add: {file} can't be read: {error}; name another file with --output") from None
+    if not isinstance(found, list) or not all(isinstance(one, dict) and one.keys() >= set(_FIELDS) for one in found):
+        raise UsageError(f"argument --add: {file} holds no results of this command: name another file with --output")
+    return found
+
+
 def write_outcomes(file: Path, found: Sequence[Outcome], *, add: bool) -> list[dict[str, Any]]:
-    """Writes the results; with `add`, those of other kinds that the file holds stay in it."""
-    return write_items(file, [one.to_dict() for one in found], FIELDS, add=add)
+    """Writes the results as JSON, and returns them; with `add`, those of other kinds that the file holds stay in it."""
+    new = [one.to_dict() for one in found]
+    known = set(map(_kind, new))
+    merged = [item for item in (read_outcomes(file) if add else []) if _kind(item) not in known] + new
+    file.write_text(json.dumps(merged, indent=2) + "\n", encoding="utf-8")
+    return merged
 
 
 def result_table(items: Sequence[Mapping[str, Any]]) -> Table:
@@ -88,7 +110,7 @@ def markdown_table(items: Sequence[Mapping[str, Any]]) -> str:
 def _kinds(items: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
     kinds: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for item in items:
-        kinds.setdefault(tuple(item[name] for name in FIELDS), []).append(item)
+        kinds.setdefault(_kind(item), []).append(item)
     return list(kinds.values())
 
 

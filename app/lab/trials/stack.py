@@ -42,7 +42,6 @@ class StackRun:
     """Trials on one stack."""
 
     def __init__(self, stage: ComposeStack, seconds: float) -> None:
-        """`seconds`: under load before each disturbance."""
         self.stage = stage
         self._seconds = seconds
         #: What was committed for sure, by partition.
@@ -151,11 +150,7 @@ class StackRun:
                 return recovered - effect.since
 
     def _await_commit(self) -> float:
-        """Waits until what was decided is committed, too; returns the seconds that it took.
-
-        Raises:
-            FraudFilterError: nothing is committed any more.
-        """
+        """Waits until what was decided is committed, too; returns the seconds that it took."""
         stage, began = self.stage, time.monotonic()
         ends = stage.ends()
         passed = lambda: has_passed(stage.committed(), ends)  # noqa: E731

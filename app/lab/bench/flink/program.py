@@ -60,9 +60,6 @@ def program(launch: Launch, *, is_parsed: bool = False, windows: bool = False) -
     Args:
         is_parsed: the source parses payments, each once, in place of a JSON function for each field.
         windows: it has the rules of velocity.yml.
-
-    Raises:
-        FraudFilterError: its Kafka connector can't be fetched, or no broker answers.
     """
     stack, settings = launch.stack, launch.stack.settings
     folder, checkpoints = launch.folder, launch.folder / "checkpoints"

@@ -37,11 +37,7 @@ def versions() -> dict[str, str]:
 
 
 def program(launch: Launch) -> Child:
-    """The filter on Kafka Streams, not started yet.
-
-    Raises:
-        FraudFilterError: a jar can't be fetched, the class not be compiled, or no broker answers.
-    """
+    """The filter on Kafka Streams, not started yet."""
     stack, settings = launch.stack, launch.stack.settings
     folder = launch.folder / "streams"
     folder.mkdir(exist_ok=True)

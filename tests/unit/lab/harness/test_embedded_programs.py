@@ -8,7 +8,7 @@ import pytest
 
 from fraud_filter import config
 from lab.harness.drain import records_between
-from lab.harness.embedded_stack import on_this_machine, task_slots
+from lab.harness.embedded_stack import on_this_machine
 from lab.harness.programs import environment
 
 
@@ -21,7 +21,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_a_child_gets_exactly_the_settings_of_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
     users = config.load({"real_time_duration": "1 minute", "spark_conf": {"spark.driver.memory": "2g"}, "linger_ms": 3})
-    own = on_this_machine(users, "127.0.0.1:40001", slots=4)
+    own = on_this_machine(users, "127.0.0.1:40001", 4)
     for name, value in environment(own).items():
         monkeypatch.setenv(name, value)
     assert config.load() == own
@@ -37,7 +37,7 @@ def test_a_stack_uses_its_own_broker_and_spark_whatever_the_user_has_set() -> No
             "input_topic": "my-payments",
         }
     )
-    own = on_this_machine(users, "127.0.0.1:40001", slots=task_slots(12))
+    own = on_this_machine(users, "127.0.0.1:40001", 12)
     assert own.kafka_bootstrap_servers == "127.0.0.1:40001"
     assert own.kafka_security_protocol == "PLAINTEXT"
     assert own.spark_master == "local[14]"  # a task slot for each partition, and some to spare
