@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,9 +14,7 @@ from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 from fraud_filter.home import HOME
 from lab.cli.console import open_console
 from lab.cli.options import check_directory, docs_option, rate_option
-
-if TYPE_CHECKING:
-    from lab.trials.plan import Trial
+from lab.trials.plan import SETTINGS, Trial, parse_ways, plan
 
 
 @click.command()
@@ -87,22 +85,7 @@ if TYPE_CHECKING:
 @click.option("--add", is_flag=True, help="keep what the file holds about other kinds of trials")
 @click.option("--table", "only_table", is_flag=True, help="run nothing: show the file's results, as --docs does")
 @docs_option("docs/results/trials.md", "trials")
-@settings_options(
-    "query",
-    "rules",
-    "payment_schema",
-    "emit",
-    "micro_batch_interval",
-    "async_progress_interval_ms",
-    "continuous_interval",
-    "real_time_duration",
-    "standby_warm_up_s",
-    "hang_timeout_s",
-    "checkpoint_lock_timeout_s",
-    "max_offsets_per_trigger",
-    "kafka_source_options",
-    "spark_conf",
-)
+@settings_options("query", "rules", "payment_schema", *SETTINGS)
 def command(
     settings: Settings,
     rate: float,
@@ -180,15 +163,20 @@ def _plan(
     from lab.bench.contenders import VELOCITY_RULES
     from lab.bench.names import parse_modes
     from lab.trials.catalogue import RANDOM, choose, on_stage
-    from lab.trials.plan import Trial, parse_ways, plan
 
     names = choose(disturbances, "stack" if stack else "embedded")
     if settings.query:
-        _check_query(settings, [*names, *(["--stack"] if stack else []), *(["--cards"] if cards else [])])
-    own_rules = settings.rules != Settings.model_fields["rules"].default
+        _check_query(settings, [*names, *(["--cards"] if cards else [])])
+    fields = Settings.model_fields
+    own_rules = settings.rules != fields["rules"].default
     # The images hold the rules that ship.
     not_shipped = settings.rules.resolve().parent != HOME / "app"
-    for name, given in {"--rules": not_shipped, "--cards": cards, "--in-turn": in_turn, "--below": below}.items():
+    own_schema = settings.payment_schema != fields["payment_schema"].default
+    not_on_stack = {
+        "--rules": not_shipped, "--payment-schema": own_schema, "--cards": cards, "--in-turn": in_turn,
+        "--below": below, "a --query that names no file": settings.query and ".py:" not in settings.query,
+    }  # fmt: skip
+    for name, given in not_on_stack.items():
         if stack and given:
             raise UsageError(f"argument --stack: {name} goes with the embedded stage alone: leave one of the two away")
     if ways and modes:
@@ -232,7 +220,7 @@ def _check_query(settings: Settings, given: list[str]) -> None:
     """
     from fraud_filter.query.user_query import load_user_query
 
-    if others := sorted({"rules", "--cards", "--stack"}.intersection(given)):
+    if others := sorted({"rules", "--cards"}.intersection(given)):
         raise refused("query", settings.query, f"does not go with {', '.join(others)}", "leave one of the two away")
     if not load_user_query(settings).expect:
         raise refused("query", settings.query, "has no function expect in its module", "add it: docs/your-query.md")

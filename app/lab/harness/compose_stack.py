@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from docker.errors import DockerException
 from docker.models.containers import Container
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from fraud_filter.compose import images, rollout
+from fraud_filter.compose import env_file, images, rollout
 from fraud_filter.compose.stack import FILTER, STANDBY, Stack, start, unready
 from fraud_filter.config import ModeName, Settings, load
 from fraud_filter.errors import FraudFilterError
@@ -132,10 +133,11 @@ class ComposeStack:
 
 
 @contextmanager
-def compose_stack(mode: ModeName, rate: float, say: Say, **changes: str) -> Iterator[ComposeStack]:
+def compose_stack(mode: ModeName, rate: float, say: Say, query: str = "", **changes: str) -> Iterator[ComposeStack]:
     """Brings up the stack in `mode`, with `rate` payments per second; takes it down with its data at the end.
 
     Args:
+        query: FILE.py:FUNCTION on this machine, in place of the fraud filter.
         changes: settings of its environment file.
 
     Raises:
@@ -145,12 +147,19 @@ def compose_stack(mode: ModeName, rate: float, say: Say, **changes: str) -> Iter
     """
     with stop_signals(), Workspace(f"{PROJECT}-") as workspace:
         own = {"FRAUD_MODE": mode, "GENERATOR_RATE": f"{rate:.10g}", **_CHANGES, **changes}
+        place, _, function = query.rpartition(":")
+        if query:
+            of_rules = dict.fromkeys(("FRAUD_RULES", "FRAUD_FEATURES_UNSUPPORTED"), "")
+            own |= {"FRAUD_QUERY": f"{env_file.CONF}/{Path(place).name}:{function}", **of_rules}
         stack = Stack.open(make_own_env(workspace.path / ".env", PROJECT, **own), overlays=(OVERLAY,))
+        stack.values |= own  # the environment has no say in them
+        if query:
+            shutil.copy(place, stack.conf)
         try:
             images.prepare(stack)
             say(f"starting {stack.name} in {mode} mode")
             start(stack, ["--remove-orphans"], stack.services(), _UP_S)
-            settings = load(env_file=stack.env)
+            settings = load({"query": query}, env_file=stack.env)
             with Probe(settings) as probe:
                 yield ComposeStack(stack, settings, probe, say, partial(_keep_logs, stack, workspace))
         except FraudFilterError:

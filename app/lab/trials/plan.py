@@ -13,6 +13,12 @@ from fraud_filter.errors import UsageError
 StageName = Literal["embedded", "stack"]
 Way = tuple[ModeName, ModeName]
 
+#: Settings of a filter that either stage takes over.
+SETTINGS = (
+    "emit", "micro_batch_interval", "async_progress_interval_ms", "continuous_interval", "real_time_duration",
+    "standby_warm_up_s", "hang_timeout_s", "checkpoint_lock_timeout_s", "max_offsets_per_trigger",
+    "kafka_source_options", "spark_conf",
+)  # fmt: skip
 #: Disturbances that are changes by a filter that is warm by then: it asks the active one to end.
 WARM = ("handover", "rules", "switch")
 #: All ways between four modes, by their numbers.

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fraud_filter.config import Settings
+from fraud_filter.config import Settings, env_name
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.home import HOME
 from lab.harness.compose_stack import compose_stack
 from lab.harness.embedded_stack import Scene
 from lab.harness.java import Say
+from lab.harness.programs import environment
 from lab.trials.at_random import run_random
 from lab.trials.catalogue import DISTURBANCES, RANDOM
 from lab.trials.embedded import Relay, open_scene
-from lab.trials.plan import Trial
+from lab.trials.plan import SETTINGS, Trial
 from lab.trials.result import Outcome
 from lab.trials.stack import StackRun
 
 #: Batches of real-time mode that end now and then: each restart reads again what came in since the last end.
 _STACK_BATCH = "1 minute"
-_HANG_TIMEOUT_S = "5"
+_HANG_TIMEOUT_S = 5.0
+_FIELDS = Settings.model_fields
 
 
 def run_trials(
@@ -43,7 +45,8 @@ def run_trials(
         return
     for standby in dict.fromkeys(trial.standby for trial in trials):
         chosen = [trial for trial in trials if trial.standby == standby]
-        with compose_stack(chosen[0].mode, rate, say, **_stack_settings(settings, standby=standby)) as stage:
+        own = _stack_settings(settings, standby=standby)
+        with compose_stack(chosen[0].mode, rate, say, settings.query, **own) as stage:
             run = StackRun(stage, seconds)
             if chosen[0].disturbance == RANDOM:
                 yield run_random(run, chosen)
@@ -55,15 +58,11 @@ def run_trials(
 
 
 def _stack_settings(settings: Settings, *, standby: bool) -> dict[str, str]:
-    is_own = settings.real_time_duration != Settings.model_fields["real_time_duration"].default
-    return {
-        "FRAUD_RULES": settings.rules.resolve().relative_to(HOME).as_posix(),
-        "FRAUD_EMIT": settings.emit,
-        "FRAUD_CONTINUOUS_INTERVAL": settings.continuous_interval,
-        "FRAUD_REAL_TIME_DURATION": settings.real_time_duration if is_own else _STACK_BATCH,
-        "FRAUD_STANDBY_WARM_UP_S": f"{settings.standby_warm_up_s:g}",
-        **({"STANDBY": "1", "FRAUD_HANG_TIMEOUT_S": _HANG_TIMEOUT_S} if standby else {}),
-    }
+    shorter = {"real_time_duration": _STACK_BATCH, **({"hang_timeout_s": _HANG_TIMEOUT_S} if standby else {})}
+    unset = {name: text for name, text in shorter.items() if getattr(settings, name) == _FIELDS[name].default}
+    given = environment(settings.model_copy(update=unset))
+    rules = settings.rules.resolve().relative_to(HOME).as_posix()
+    return {**{name: given[name] for name in map(env_name, SETTINGS)}, "FRAUD_RULES": rules, "STANDBY": f"{standby:d}"}
 
 
 def run_embedded(scene: Scene, trials: Sequence[Trial]) -> Iterator[Outcome]:

@@ -92,6 +92,8 @@ def test_those_are_chosen_that_work_on_the_stage_in_the_catalogues_order() -> No
         ("kill --modes continuous --ways all", "leave --modes away"),
         ("rules --ways all", "'rules' changes no mode"),
         ("disk-full --stack --standby with", "none of these is tried with a standby"),
+        ("kill --stack --payment-schema own.ddl", "--payment-schema goes with the embedded"),
+        ("kill --stack --query examples.enrich:transform", "a --query that names no file goes with the embedded"),
         (f"rules --query {HOME}/app/examples/enrich.py:transform", "does not go with rules; leave one"),
         (f"kill --query {HOME}/app/examples/totals.py:transform", "has no function expect in its module"),
         (f"kill --add --query {HOME}/app/examples/enrich.py:transform", "are for trials of the fraud filter"),
