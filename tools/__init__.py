@@ -1,2 +1,2 @@
 """What makes and checks this checkout's files: bills of materials, reference tables, locks of jars, Kubernetes'
-manifests. No part of the package."""
+manifests; and what reproduces docs/upstream.md. No part of the package."""

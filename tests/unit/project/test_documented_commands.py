@@ -23,6 +23,7 @@ from lab.bench.names import parse_modes
 from lab.bench.plan import parse_rates
 from lab.trials.catalogue import choose
 from lab.trials.plan import parse_ways
+from tools import upstream
 
 PAGES = [
     *(HOME / page for page in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "monitoring/README.md")),
@@ -33,7 +34,7 @@ _BLOCK = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 _INLINE = re.compile(r"`([^`\n]+(?:\n[^`\n]+)?)`")
 #: How a command begins, in sentences and in blocks that are no shell's.
 _BEGINS = re.compile(
-    r"(?:\$ |[A-Z_]+=\S+ )*(?:\.venv/bin/)?(?:fraud-filter|make|docker|pytest|promtool) |(?:\$ )?FRAUD_\w+="
+    r"(?:\$ |[A-Z_]+=\S+ )*(?:\.venv/bin/)?(?:fraud-filter|make|docker|pytest|promtool|python) |(?:\$ )?FRAUD_\w+="
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_]+=.*", re.DOTALL)
 #: What stands for a value: `MODE`, `CHANGE…`, `…`.
@@ -43,7 +44,8 @@ SETTINGS = {env_name(setting): setting for setting in Settings.model_fields}
 #: `FRAUD_` names that are no settings of the program.
 OWN_NAMES = {"FRAUD_ENV_FILE", "FRAUD_TEST_BROWSER", "FRAUD_TEST_PROMETHEUS"}
 SERVICES = {*yaml.safe_load((HOME / "docker-compose.yml").read_text(encoding="utf-8"))["services"]}
-TARGETS = {*re.findall(r"^([\w-]+):", (HOME / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)}
+_MAKEFILE = (HOME / "Makefile").read_text(encoding="utf-8")
+TARGETS = {*re.findall(r"^([\w-]+):", _MAKEFILE, re.MULTILINE), *re.findall(r"^READY := (.+)", _MAKEFILE, re.MULTILINE)}
 #: What a verb reads out of an option's text after Click has taken it, by option.
 READERS: dict[str, Callable[[str], object]] = {
     "contenders": lambda text: parse_contenders((text,)),
@@ -82,6 +84,8 @@ def check(words: Sequence[str], *, whole: bool) -> None:
     match words[len(assigned) :]:
         case ["fraud-filter", *rest]:
             settings |= check_verb(rest, whole=whole)
+        case ["python", "tools/upstream.py", *rest]:
+            settings |= check_verb(rest, whole=whole, command=upstream.main)
         case ["make", *targets]:
             assert {*targets} <= TARGETS
         case ["docker", "compose", subcommand, *rest] if rest:
@@ -91,10 +95,9 @@ def check(words: Sequence[str], *, whole: bool) -> None:
     load(settings)
 
 
-def check_verb(words: Sequence[str], *, whole: bool) -> dict[str, str]:
+def check_verb(words: Sequence[str], *, whole: bool, command: click.Command = cli) -> dict[str, str]:
     """Has Click take the words of a call apart, and reads its values; returns those of settings."""
-    command: click.Command = cli
-    context = click.Context(cli)
+    context = click.Context(command)
     values, rest, _ = command.make_parser(context).parse_args(list(words))
     while isinstance(command, click.Group) and rest:
         found = command.get_command(context, rest[0])
