@@ -82,18 +82,15 @@ class Mode:
     `writes_metadata`: its entries of the offset log have a metadata line. `writes_each_batch`: each batch has one.
     `lacks_features`: why the features of a rules file can't be computed in it; empty where they can.
     `operators` are the logical operators that the mode runs, None for all of them; `keeps_state`: also those with
-    state. `engine_guarantee` is the engine's own; `delivery_guarantee` is what Kafka holds in the end, as a start reads
-    what the outputs hold.
+    state. `delivery_guarantee` is what Kafka holds in the end, as a start reads what the outputs hold.
     `objective_ms`: 99 of 100 decisions are to take no longer, in milliseconds, where no setting says otherwise.
     `colour` and `marker` (a shape by matplotlib's name) show it in terminal, plots and pages.
     """
 
     name: ModeName
-    idea: str
     trigger: Options
     holds_tasks: bool
     sends_progress: bool
-    engine_guarantee: str
     sources: frozenset[SourceKind]
     sinks: frozenset[SinkName]
     interval: Interval
@@ -168,7 +165,6 @@ MODES: dict[ModeName, Mode] = {
     for mode in (
         Mode(
             name="micro-batch",
-            idea="plan, log, run and commit one bounded batch after the other",
             lacks_features=_ONE_ROW,
             colour="#d55e00",
             marker="s",
@@ -178,14 +174,12 @@ MODES: dict[ModeName, Mode] = {
             trigger=_micro_batch,
             holds_tasks=False,
             sends_progress=True,
-            engine_guarantee="exactly-once",
             sources=frozenset({"kafka", "rate", "socket", "format"}),
             sinks=frozenset({"kafka", "console", "memory"}),
             source_options=_batch_limit,
         ),
         Mode(
             name="async-progress",
-            idea="micro-batches whose offset and commit logs are written off the critical path",
             lacks_features=_ONE_ROW,
             colour="#b8548f",
             marker="D",
@@ -198,7 +192,6 @@ MODES: dict[ModeName, Mode] = {
             trigger=_micro_batch,
             holds_tasks=False,
             sends_progress=True,
-            engine_guarantee="at-least-once",
             sources=frozenset({"kafka", "rate"}),
             sinks=frozenset({"kafka"}),
             query_options=lambda settings: {
@@ -210,7 +203,6 @@ MODES: dict[ModeName, Mode] = {
         ),
         Mode(
             name="continuous",
-            idea="one long task per Kafka partition; epochs are checkpoints, not batches",
             lacks_features="its engine has no state",
             colour="#0072b2",
             marker="^",
@@ -222,7 +214,6 @@ MODES: dict[ModeName, Mode] = {
             timely_commits=True,
             holds_tasks=True,
             sends_progress=False,  # SPARK-23887
-            engine_guarantee="at-least-once",
             sources=frozenset({"kafka", "rate", "socket", "format"}),
             sinks=frozenset({"kafka", "console", "memory"}),
             operators=_MAP_LIKE,
@@ -236,7 +227,6 @@ MODES: dict[ModeName, Mode] = {
         ),
         Mode(
             name="real-time",
-            idea="long batches through which records stream one by one",
             colour="#009e73",
             marker="o",
             interval=Interval(
@@ -251,7 +241,6 @@ MODES: dict[ModeName, Mode] = {
             holds_tasks=True,
             sends_progress=True,  # at each batch end only
             skips_removed=False,
-            engine_guarantee="exactly-once",
             output_mode="update",
             sources=frozenset({"kafka", "format"}),
             sinks=frozenset({"kafka", "console"}),

@@ -29,7 +29,7 @@ LABELS = {"mode": "micro-batch", "query": "fraud-filter"}
 
 
 def _seen(probe: Probe, records: int) -> ProbeSnapshot:
-    """The figures once so many records of the window were read."""
+    """The figures once so many records were read."""
 
     def count() -> int:
         figures = probe.snapshot()
@@ -63,7 +63,6 @@ def test_old_records_are_read_on_request_only(outputs: Outputs) -> None:
     first, second = outputs.pay(*large(2))
     outputs.flag([first])
     with Probe(outputs.stage.settings()) as probe:
-        assert probe.ready.is_set()
         outputs.flag([second])
         assert _seen(probe, 1).flagged == 1
         assert probe.snapshot().source_offsets == {0: 1}
@@ -145,20 +144,21 @@ def test_what_flagged_records_tell_of_rules_windows_and_scores_is_counted(output
     )
 
 
-def test_reset_begins_a_new_window_and_still_knows_what_was_decided(outputs: Outputs) -> None:
+def test_a_lap_begins_anew_and_still_knows_what_was_decided(outputs: Outputs) -> None:
     with Probe(outputs.stage.settings()) as probe:
         assert probe.snapshot().last_seen_age_s is None
+        assert probe.distribution() == {}
         payments = outputs.pay(*large(6))
         outputs.flag(payments[:4])
         _seen(probe, 4)
-        probe.reset()
-        empty = probe.snapshot()
+        probe.lap()
+        empty = probe.lap()
         assert (empty.flagged, empty.count, empty.p50_ms, empty.max_ms) == (0, 0, None, None)
         assert empty.source_offsets == {0: 3}
         assert empty.last_seen_age_s is not None
-        assert probe.distribution() == {}
         outputs.flag([payments[0], *payments[4:]])
-        figures = _seen(probe, 3)
+        _seen(probe, 7)
+        figures = probe.lap()
     assert (figures.flagged, figures.duplicates, figures.count) == (3, 1, 2)
     assert figures.source_offsets == {0: 5}
 

@@ -139,7 +139,7 @@ class Probe:
             objective_ms=objective_ms,
         )
         self._lock = threading.Lock()
-        self._window, self._lap = Tally(objective_ms), Tally(objective_ms)
+        self._whole, self._lap = Tally(objective_ms), Tally(objective_ms)
         self._seen: dict[tuple[str, int], SeenOffsets] = {}  # by source topic and partition
         #: The newest writer of decisions on a topic's payments, and when its first one was appended.
         self._writers: dict[str, tuple[int, int]] = {}
@@ -148,8 +148,6 @@ class Probe:
         self._error: FraudFilterError | None = None
         self._thread: threading.Thread | None = None
         self._positions: dict[str, dict[int, int]] = {}
-        #: Set once every record that is appended from now on will be read.
-        self.ready = threading.Event()
 
     def start(self) -> None:
         """Finds the ends of the output topics and begins to read there.
@@ -171,7 +169,6 @@ class Probe:
         self._stopping.clear()
         self._thread = threading.Thread(target=self._run, name="probe", daemon=True)
         self._thread.start()
-        self.ready.set()
 
     def stop(self) -> None:
         """Stops reading; the figures stay. Does nothing when it was not started."""
@@ -188,8 +185,8 @@ class Probe:
         self.stop()
 
     def snapshot(self) -> ProbeSnapshot:
-        """What was seen since the last `reset`, or since the start."""
-        return self._snapshot(self._window)
+        """What was seen since the start."""
+        return self._snapshot(self._whole)
 
     def has_passed(self, offsets: Mapping[int, int]) -> bool:
         """Whether a decision about a payment at or after each of the input's `offsets`, by partition, was seen."""
@@ -209,17 +206,11 @@ class Probe:
         }
         return figures
 
-    def reset(self) -> None:
-        """Begins a new measuring window, as after a warm-up. What was seen is still known for telling duplicates."""
-        self.raise_error()
-        with self._lock:
-            self._window.reset()
-
     def distribution(self) -> dict[int, int]:
-        """The latencies of the window: milliseconds -> how many records, in ascending order."""
+        """The latencies since the start: milliseconds -> how many records, in ascending order."""
         self.raise_error()
         with self._lock:
-            return self._window.latencies.distribution()
+            return self._whole.latencies.distribution()
 
     def _snapshot(self, tally: Tally, *, reset: bool = False) -> ProbeSnapshot:
         self.raise_error()
@@ -265,7 +256,7 @@ class Probe:
         source = read_source(message.headers())
         if source is None:
             self._metrics.of(UNREADABLE).inc()
-            for tally in (self._window, self._lap):
+            for tally in (self._whole, self._lap):
                 tally.counts["unreadable"] += 1
             return
         if source.decision == FLAG:
@@ -302,7 +293,7 @@ class Probe:
             self._metrics.of(NEGATIVE_LATENCY).inc()
         else:
             self._metrics.observe_latency(latency_ms)
-        for tally in (self._window, self._lap):
+        for tally in (self._whole, self._lap):
             tally.counts[_COUNTED_AS[decision]] += 1
             if is_repeated or latency_ms < 0:
                 tally.counts["duplicates" if is_repeated else "negative"] += 1

@@ -10,6 +10,8 @@ import numpy as np
 from hdrh.histogram import HdrHistogram
 from pyroaring import BitMap64
 
+from fraud_filter.kafka.consumer import CLOCKS_MS
+
 #: Latencies up to this are kept apart; longer ones are counted here, and only `max_ms` tells them.
 LIMIT_MS = 3_600_000
 #: Significant digits: exact to 1 ms up to 262 s, to 16 ms at one hour. The histogram takes 6 MB.
@@ -58,7 +60,7 @@ class LatencyHistogram:
 
 @dataclass(frozen=True)
 class ProbeSnapshot:
-    """What was seen since the last reset. Latencies are in milliseconds and None while nothing was measured.
+    """What was seen in a stretch of time. Latencies are in milliseconds and None while nothing was measured.
 
     `flagged`, `approved` and `rejected` count records, repeated ones too; `duplicates` are those of them whose payment
     had been decided before; `unreadable` lack the source headers; `negative` bear an earlier time than their payment.
@@ -146,7 +148,6 @@ class SeenOffsets:
     """
 
     WINDOW = 2**20
-    CLOCKS_MS = 10_000
 
     def __init__(self) -> None:
         self.newest = -1
@@ -159,7 +160,7 @@ class SeenOffsets:
         Returns:
             whether this offset was noted before.
         """
-        if offset <= self.newest and appended_ms > self._newest_ms + self.CLOCKS_MS:
+        if offset <= self.newest and appended_ms > self._newest_ms + CLOCKS_MS:
             self.newest = -1
             self._seen.clear()
         if offset > self.newest:

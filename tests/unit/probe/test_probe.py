@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+from fraud_filter.kafka.consumer import CLOCKS_MS
 from fraud_filter.probe.tally import LIMIT_MS, LatencyHistogram, SeenOffsets, Tally
 from fraud_filter.records import read_source
 
@@ -112,7 +113,7 @@ def test_offsets_of_a_topic_that_was_made_anew_are_new() -> None:
 def test_clocks_that_differ_a_little_make_no_topic_new() -> None:
     offsets = SeenOffsets()
     offsets.add(10, 1_000_000)
-    offsets.add(9, 1_000_000 + SeenOffsets.CLOCKS_MS)
+    offsets.add(9, 1_000_000 + CLOCKS_MS)
     assert offsets.add(10, 1_000_000)
     assert offsets.newest == 10
 
