@@ -9,6 +9,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from kafka.producer.kafka import KafkaProducer
 from kafka.structs import TopicPartition
 
 from fraud_filter.config import Settings, load
+from fraud_filter.modes import Mode
+from fraud_filter.supervisor.warm_up import configured
 from lab.harness.processes import Child
 
 GOOD = {
@@ -140,6 +143,12 @@ class Stage:
     def flagged_ids(self) -> set[str]:
         """Of the payments that are flagged."""
         return {json.loads(record.value)["payment_id"] for record in self.written()[self.flagged]}
+
+
+def in_mode(spark: Any, mode: Mode, settings: Settings) -> AbstractContextManager[None]:
+    """Within it the shared session is as the mode has its own, but for what only a start of Java sets."""
+    conf = mode.session_conf(settings).items()
+    return configured(spark, {name: value for name, value in conf if name.startswith("spark.sql.")})
 
 
 StageMaker = Callable[[Path], Stage]

@@ -28,7 +28,7 @@ from fraud_filter.supervisor.query_run import prepare, start
 from fraud_filter.supervisor.signals import Stop
 from fraud_filter.supervisor.written import QUIET_S, WrittenDecisions
 from outputs import Outputs, large
-from running import Stage, until
+from running import Stage, in_mode, until
 
 
 @pytest.fixture
@@ -181,26 +181,22 @@ def test_a_long_task_that_spark_tries_again_writes_nothing(
         own["rules"] = rules_with_features(stage)
     settings = stage.settings().model_copy(update=own)
     inputs = check_inputs(settings)
-    conf = {name: value for name, value in inputs.mode.session_conf(settings).items() if name.startswith("spark.sql.")}
-    for name, value in conf.items():
-        spark.conf.set(name, value)
 
     def pay() -> bool:
         return bool(stage.send([("c", large(1)[0])]))
 
-    query = start(sinks.write(prepare(spark, inputs, settings, "").decisions, inputs.mode, settings, 0), settings)
-    try:
-        until(lambda: pay() and len(stage.written()[stage.flagged]) > 5, "some decisions", 90)
-        context = spark._jsc.sc()
-        first = min(spark.sparkContext.statusTracker().getActiveStageIds())
-        task = context.statusStore().taskList(first, 0, 1).apply(0).taskId()
-        assert context.killTaskAttempt(task, True, "as a lost one")
-        until(lambda: pay() and not query.isActive, "the end of the query")
-        assert audit(settings).duplicated == 0
-    finally:
-        query.stop()
-        for name in conf:
-            spark.conf.unset(name)
+    with in_mode(spark, inputs.mode, settings):
+        query = start(sinks.write(prepare(spark, inputs, settings, "").decisions, inputs.mode, settings, 0), settings)
+        try:
+            until(lambda: pay() and len(stage.written()[stage.flagged]) > 5, "some decisions", 90)
+            context = spark._jsc.sc()
+            first = min(spark.sparkContext.statusTracker().getActiveStageIds())
+            task = context.statusStore().taskList(first, 0, 1).apply(0).taskId()
+            assert context.killTaskAttempt(task, True, "as a lost one")
+            until(lambda: pay() and not query.isActive, "the end of the query")
+            assert audit(settings).duplicated == 0
+        finally:
+            query.stop()
 
 
 def test_writes_of_a_filter_that_was_replaced_are_counted(stage: Stage, outputs: Outputs) -> None:

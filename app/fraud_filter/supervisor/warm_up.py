@@ -81,7 +81,7 @@ def warm_up(
         for number in range(_ROUNDS):
             if enough():
                 break
-            with _set(spark, {_SINKS_ARE_CHECKED: "false", _SHORTEST_BATCH: str(_BATCH_S * 1000)}):
+            with configured(spark, {_SINKS_ARE_CHECKED: "false", _SHORTEST_BATCH: str(_BATCH_S * 1000)}):
                 running = start(query, settings)
             began = time.monotonic()
             while running.isActive and not enough() and not _is_over(running, mode, began, is_first=number == 0):
@@ -113,7 +113,7 @@ def _load_state(spark: SparkSession, settings: Settings) -> bool:
     """
     from pyspark.errors import PySparkException
 
-    with _set(spark, _AS_WRITTEN):
+    with configured(spark, _AS_WRITTEN):
         try:
             state = spark.read.format("statestore").load(settings.checkpoint)
             state.limit(1).write.format("noop").mode("overwrite").save()
@@ -134,7 +134,7 @@ def _newest(settings: Settings) -> Settings:
 
 
 @contextmanager
-def _set(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
+def configured(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
     """Within the block the session has this configuration, which no other query sees."""
     before = {name: spark.conf.get(name, None) for name in conf}
     try:

@@ -65,25 +65,23 @@ def _ask(stack: EmbeddedStack, contender: Contender) -> dict[str, str]:
 
 def _plan(settings: Settings) -> dict[str, str]:
     """`refusal`: why the mode can't run it; `unknown`: why places of records are not known; and the `plan`."""
-    from fraud_filter.query import sources
     from fraud_filter.query.filter_query import load_filter
-    from fraud_filter.query.once import Written
+    from fraud_filter.query.preflight import Inputs
     from fraud_filter.query.user_query import UserQuery, load_user_query
     from fraud_filter.query.verdicts import find_refusal
     from fraud_filter.spark import session
+    from fraud_filter.supervisor.query_run import plan_query, prepare
 
     answer = {"refusal": "", "unknown": "", "plan": ""}
     mode = MODES[settings.mode]
     query = load_user_query(settings) if settings.query else load_filter(settings, mode)
     spark = session.start(settings, mode)
     try:
-        records = sources.read(spark, mode, query.schema, settings)
-        if isinstance(query, UserQuery):
-            rows = query.rows(records, settings)
-            query = query.plan(rows, records)
-            answer |= {"refusal": find_refusal(rows, mode), "unknown": query.without_places}
+        inputs = plan_query(spark, Inputs(mode, query, 1), settings)
+        decisions: Any = prepare(spark, inputs, settings, "").decisions
+        if isinstance(inputs.query, UserQuery):
+            answer |= {"refusal": find_refusal(decisions, mode), "unknown": inputs.query.without_places}
         if not answer["refusal"]:
-            decisions: Any = query.decide(records, settings, "", Written())
             jvm: Any = spark.sparkContext._jvm
             answer["plan"] = jvm.PythonSQLUtils.explainString(decisions._jdf.queryExecution(), "formatted")
     except UsageError as error:
