@@ -24,7 +24,9 @@ _MAP_LIKE = frozenset({"Project", "Filter"})
 V1_CHECKPOINTS = "spark.sql.streaming.realTimeMode.dangerouslyAllowCheckpointV1.enabled"
 _ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 #: Real-time Mode, "Supported Queries": stateless queries, unions and stream-static joins.
-_STATELESS = _MAP_LIKE | {"Union", "Join", "Generate", "EventTimeWatermark"}
+_STATELESS = _MAP_LIKE | {"Union", "Join", "Generate", "EventTimeWatermark", "ResolvedHint", "CollectMetrics"}
+#: What WITH and |> become.
+_OF_SQL = frozenset({"WithCTE", "CTERelationDef", "CTERelationRef", "PipeOperator"})
 _STATEFUL = frozenset({"Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct"})
 _ONE_ROW = "records of one key in one micro-batch would become one row, with one decision"
 
@@ -244,7 +246,7 @@ MODES: dict[ModeName, Mode] = {
             output_mode="update",
             sources=frozenset({"kafka", "format"}),
             sinks=frozenset({"kafka", "console"}),
-            operators=_STATELESS | {"Aggregate", "Expand", "Deduplicate", "Repartition"},
+            operators=_STATELESS | _OF_SQL | {"Aggregate", "Expand", "Deduplicate", "Distinct", "Repartition"},
             session_conf=_real_time,
         ),
     )

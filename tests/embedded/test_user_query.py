@@ -212,6 +212,7 @@ def visible(records: DataFrame) -> DataFrame:
 
 
 Make = Callable[[SparkSession, DataFrame], DataFrame]
+WITH = "WITH some AS (SELECT * FROM {rows}) SELECT * FROM some"
 ONE_ROW: dict[str, Make] = {
     "columns": lambda _, rows: rows.withColumn("a", F.lit(1)).drop("offset"),
     "filter": lambda _, rows: rows.where("offset > 5").alias("some").select("some.value"),
@@ -224,6 +225,7 @@ OTHERS: dict[str, tuple[Make, str]] = {
     "union": (lambda _, rows: rows.union(rows), "a union"),
     "same key": (lambda spark, rows: rows.join(table(spark, 1, 1), same()), "with the same key"),
     "range": (lambda spark, rows: rows.join(table(spark, 1, 9), F.col("offset") > F.col("k")), "than equal columns"),
+    "with": (lambda spark, rows: spark.sql(WITH, rows=rows), "the operator WithCTE"),
     "table first": (lambda spark, rows: table(spark, 1).join(rows, same()), "on the left side"),
 }
 

@@ -100,7 +100,7 @@ def read_from(records: DataFrame, rows: DataFrame) -> DataFrame:
     def moved(node: Any) -> Any:
         if not node.isStreaming():
             return node
-        if node.children().isEmpty():
+        if str(node.getClass().getSimpleName()) == "StreamingRelationV2":
             return node.copy(
                 source.source(), source.sourceName(), source.table(), source.extraOptions(), node.output(),
                 source.catalog(), source.identifier(), source.v1Relation(), source.sourceIdentifyingName(),

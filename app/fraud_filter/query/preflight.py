@@ -47,14 +47,9 @@ _ADVICE = {
     "DeduplicateWithinWatermark": "a deduplication (dropDuplicatesWithinWatermark)",
     "Join": "a join",
     "Window": "a window function",
-    "Sort": "a sort",
     "Union": "a union",
     "Generate": "an explode",
-    "Distinct": "a distinct",
-    "MapInPandas": "mapInPandas",
-    "MapInArrow": "mapInArrow",
     "GlobalLimit": "a limit",
-    "LocalLimit": "a limit",
 }
 
 #: Operators that send a record to the task of its key.
@@ -152,6 +147,9 @@ def check_plan(decisions: DataFrame, mode: Mode) -> None:
         kind = str(node.getClass().getSimpleName())
         if not node.isStreaming():  # a table that records are joined with
             continue
+        if kind.startswith("Repartition"):
+            how = str(node.partitioning().getClass().getSimpleName()) if node.shuffle() else "Coalesce"
+            kind = how if how in ("Coalesce", "RangePartitioning") else "Repartition"
         if kind == "StreamingRelation" and mode.operators:  # of a format that only micro-batches can read
             name = str(node.dataSource().className())
             able = [other.name for other in MODES.values() if other.operators is None and "format" in other.sources]
