@@ -27,7 +27,7 @@ USED = {
     f"{SQL}.execution.ui.SQLAppStatusListener": ["[stageMetrics]"],
     f"{SQL}.execution.ui.LiveStageMetrics": ["metricValues"],
     "org.apache.spark.SparkContext": ["dagScheduler", "taskScheduler"],
-    "org.apache.spark.scheduler.TaskSchedulerImpl": ["runningTasksByExecutors"],
+    "org.apache.spark.scheduler.TaskSchedulerImpl": ["runningTasksByExecutors", "isExecutorAlive"],
     "org.apache.spark.scheduler.DAGScheduler": ["activeJobs", "numTotalJobs"],
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -80,8 +80,8 @@ def run(cluster: Cluster, stage: Stage) -> Callable[..., Run]:
     """A filter under load on the cluster, whose executors log as in the Compose stack."""
     options = f"{CONF.get('spark.executor.extraJavaOptions', '')} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
 
-    def begin(mode: str, cores: int, **settings: str) -> Run:
-        conf = CONF | {"spark.executor.extraJavaOptions": options}
+    def begin(mode: str, cores: int, conf: Mapping[str, str] | None = None, **settings: str) -> Run:
+        conf = CONF | {"spark.executor.extraJavaOptions": options} | dict(conf or {})
         if cores:  # else the filter asks for what its query needs
             conf["spark.cores.max"] = str(cores)
         return Run(stage, mode, spark_master=cluster.url, spark_conf=json.dumps(conf), **settings)
@@ -141,6 +141,47 @@ def require_worker_is_waited_for(run: Run, cluster: Cluster) -> None:
     cluster.new_worker().start()
     run.await_fresh("the worker came back", START_S)
     await_healthy(run)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("cores", "duration", "losses"),
+    [
+        pytest.param(2, "5 minutes", 2, id="tried-at-once"),  # both times at the same offsets
+        pytest.param(1, "5 seconds", 1, id="tried-when-the-batch-is-over"),  # it reads nothing then, and ends well
+    ],
+)
+def test_query_that_dies_of_a_lost_executor_keeps_java_and_decides_once(
+    run: Callable[..., Run], cluster: Cluster, cores: int, duration: str, losses: int
+) -> None:
+    """Spark tries the lost task on the other executor, before a new one is there."""
+    conf = {"spark.executor.cores": str(cores), "spark.standalone.executorRemoveDelayOnDisconnection": "1s"}
+    with run("real-time", 2 * cores, conf, real_time_duration=duration) as filtering:
+        filtering.await_fresh("the start on a cluster", START_S)
+        java = java_of(filtering.program).pid
+        for _ in range(losses):
+            lose_executor(filtering, cluster.worker)
+            filtering.await_fresh("kill -9 of an executor", START_S)
+        assert java_of(filtering.program).pid == java
+        assert events(filtering.program, "searching_record") == []
+        assert filtering.end().duplicated == 0
+
+
+def lose_executor(run: Run, worker: Child) -> None:
+    """Kills one that has a task; the worker starts no other one before the query has ended."""
+    before, prefix = run.restarts("slots-back"), "fraud_filter_executor_active_tasks/"
+
+    def tasks() -> dict[str, float]:
+        found = metrics(run.port, "executor").items()
+        return {name.removeprefix(prefix): count for name, count in found if name.startswith(prefix)}
+
+    wait_until(lambda: len(tasks()) == sum(tasks().values()) == 2, "two executors with two tasks", run.program)
+    (name, _) = max(tasks().items(), key=lambda item: item[1])
+    (busy,) = [each for each in executors_of(worker) if f"--executor-id {name} " in " ".join(each.cmdline())]
+    psutil.Process(worker.pid).suspend()
+    busy.kill()
+    wait_until(lambda: run.restarts("slots-back") > before, "the query ends", run.program)
+    psutil.Process(worker.pid).resume()
 
 
 def await_healthy(run: Run) -> None:

@@ -51,9 +51,7 @@ def run(yarn: Yarn, hdfs: Hdfs, stage: Stage, monkeypatch: pytest.MonkeyPatch) -
     own = {
         "checkpoint": f"{hdfs.uri}/{stage.input}",
         "checkpoint_lock_timeout_s": "6",
-        # Spark tries a lost task again where another one has ended, and fails the query: with the next executor late,
-        # as on a busy machine, that costs Java's start. So the batch outlasts the wait for it.
-        "real_time_duration": "20 seconds",
+        "real_time_duration": "5 seconds",
     }
 
     def begin(mode: str, conf: Mapping[str, str] | None = None) -> Run:

@@ -40,6 +40,11 @@ def read_executors(spark: SparkSession) -> tuple[Executor, ...]:
     return tuple(executor for executor in found if executor.cores)
 
 
+def name_executors(spark: SparkSession) -> frozenset[str]:
+    """The names of all that can be lost; in local mode there is none."""
+    return frozenset(executor.name for executor in read_executors(spark) if executor.name != "driver")
+
+
 def count_slots(spark: SparkSession) -> int:
     """The cores of all live executors; of the driver in local mode.
 

@@ -1,8 +1,8 @@
 """Spark's private state, as of Spark 4.3: what no public interface tells or does. Another version may break it.
 
 `BatchEnd` has an engine of batches end after the batch that it is in. `TaskReads` tells how far the tasks of a batch
-have read. `await_tasks` waits for the tasks of a query that was stopped. `tests/embedded/test_spark_internals.py`
-checks that the pinned Spark still has what they use.
+have read. `await_tasks` waits for the tasks of a query that was stopped. `task_scheduler` knows first of an executor
+that was lost. `tests/embedded/test_spark_internals.py` checks that the pinned Spark still has what they use.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ def await_tasks(spark: SparkSession, seconds: float) -> None:
 
 def count_tasks(spark: SparkSession) -> int:
     """How many tasks run on executors that are there."""
+    return sum(map(int, _items(task_scheduler(spark).runningTasksByExecutors().values().toSeq())))
+
+
+def task_scheduler(spark: SparkSession) -> Any:
+    """What gives tasks to executors, and hears first that one was lost (TaskSchedulerImpl)."""
     context: Any = spark.sparkContext._jsc.sc()
-    counts = context.taskScheduler().runningTasksByExecutors().valuesIterator()
-    total = 0
-    while counts.hasNext():
-        total += int(counts.next())
-    return total
+    return context.taskScheduler()
 
 
 class BatchEnd:

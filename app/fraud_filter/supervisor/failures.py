@@ -22,13 +22,15 @@ Reason = Literal[
     "checkpoint-away",  # the checkpoint's file system refused at a restart
     "lock-lost",  # of the checkpoint: Kafka's brokers had not heard of us in time, or its file was removed
     "handed-over",  # another filter works now; this one, started as a standby, waits again
-    "slots-lacking",  # too few task slots: of a pair the other one, which has its own, goes on meanwhile
+    "slots-lacking",  # executors were lost: of a pair the other one, which has its own, goes on meanwhile
     "state-unreadable",  # the state of features: it is made again from the input topic
-    "slots-back",  # too few task slots for some time, now enough
+    "slots-back",  # executors were lost: the query starts again once there are enough task slots
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 #: Something else must come back first: no restart of this program helps.
 AWAY: frozenset[Reason] = frozenset({"broker-away", "spark-away", "checkpoint-away", "transaction-open"})
+#: The query alone must start again: executors were lost, or partitions added. No record is the reason.
+OUTLIVED_BY_JAVA: frozenset[Reason] = frozenset({"partitions-added", "slots-back", "slots-lacking"})
 
 
 class RestartableError(FraudFilterError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.modes import V1_CHECKPOINTS
 from fraud_filter.query import preflight
 from fraud_filter.query.user_query import UserQuery
+from fraud_filter.spark.executors import name_executors
 from fraud_filter.supervisor.failures import DataLossError, RestartableError, explain_failure
 from fraud_filter.supervisor.losses import compare, require_all
 from fraud_filter.text.logs import get_logger
@@ -38,11 +38,13 @@ _PYTHON = {
 
 @dataclass(frozen=True)
 class Prepared:
-    """Decisions that were built, which takes Spark some time; `of` says what for, to tell whether they fit later."""
+    """Decisions that were built while `executors` were there, which takes Spark some time; `of` says what for, to tell
+    whether they fit later."""
 
     of: tuple[object, ...]
     decisions: DataFrame
     written: Written
+    executors: frozenset[str]
 
 
 def prepare(
@@ -63,16 +65,17 @@ def prepare(
     from fraud_filter.query import sources
     from fraud_filter.query.once import Written
 
-    of = inputs.partitions, settings, topic_id, watermark_ms
+    executors = name_executors(spark)
+    of = inputs.partitions, settings, topic_id, watermark_ms, executors
     if kept and kept.of == of:
         return kept
     if inputs.state_partitions:
         spark.conf.set(V1_CHECKPOINTS, "false")
     records = sources.read(spark, inputs.mode, inputs.query.schema, settings, inputs.partitions)
-    written = Written()
+    written = Written(executors=executors if inputs.mode.late_commits else ())
     decisions = inputs.query.decide(records, settings, topic_id, written, watermark_ms=watermark_ms)
     preflight.check_plan(decisions, inputs.mode)
-    return Prepared(of, decisions, written)
+    return Prepared(of, decisions, written, executors)
 
 
 def plan_query(spark: SparkSession, inputs: preflight.Inputs, settings: Settings) -> preflight.Inputs:
@@ -121,24 +124,14 @@ def start(writer: DataStreamWriter, settings: Settings) -> StreamingQuery:
 
 
 _POLL_S = 0.2
-#: How long a failed query of long tasks waits for the word that executors are back: Java is asked each second, and the
-#: watchdog looks each second at what it said; on a busy machine either takes longer.
-_REMEDY_S = 4.0
-
-
-def outlived_by_java(error: Exception) -> bool:
-    """Whether the query alone must start again: executors were lost, perhaps replaced by now, or partitions added."""
-    return isinstance(error, RestartableError) and error.reason in ("partitions-added", "slots-back", "slots-lacking")
 
 
 class Ending:
     """Follows one query; `alarm` is for the watchdog, in whatever thread it runs."""
 
-    def __init__(self, query: StreamingQuery, settings: Settings) -> None:
-        self._query = query
-        self._settings = settings
-        # Without a cluster the executor is Java itself, which has not been lost.
-        self._may_lose_executors = not settings.spark_master.startswith("local")
+    def __init__(self, query: StreamingQuery, settings: Settings, prepared: Prepared, *, gives_way: bool) -> None:
+        """`prepared` is what the query was started from, `gives_way` as of `Watchdog`."""
+        self._query, self._settings, self._prepared, self._gives_way = query, settings, prepared, gives_way
         # No SimpleQueue: its `get` waits forever where a signal handler outlasts its timeout (Python 3.11).
         self._errors: queue.Queue[FraudFilterError] = queue.Queue()
         threading.Thread(target=self._await_end, name="query-end", daemon=True).start()
@@ -155,15 +148,10 @@ class Ending:
     def wait(self, java: Java, stop: Stop) -> FraudFilterError | None:
         """Why the query ended or must, or None when somebody wishes it to stop; makes no call that could hang."""
         while not stop.requested:
-            try:
-                error = self._errors.get(timeout=_POLL_S)
-            except queue.Empty:
-                if java.returncode is None:
-                    continue
+            with suppress(queue.Empty):
+                return self._errors.get(timeout=_POLL_S)
+            if java.returncode is not None:
                 return RestartableError("java-gone", f"Spark's Java process ended with code {java.returncode}")
-            if isinstance(error, RestartableError) and error.reason == "query-failed" and self._may_lose_executors:
-                return self._prefer_remedy(error, stop)
-            return error
         return None
 
     def _await_end(self) -> None:
@@ -172,20 +160,13 @@ class Ending:
             mode = self._settings.mode
             self._errors.put(RestartableError("query-ended", f"the query ended by itself in {mode} mode"))
         except Exception as error:
-            self._errors.put(explain_failure(error, self._settings))
-
-    def _prefer_remedy(self, failed: FraudFilterError, stop: Stop) -> FraudFilterError:
-        """Tells a query that died of a lost executor as that, when there is another by now: Java is well then.
-
-        It is chance whether Spark ends the query before the watchdog tells of the new executor.
-        """
-        deadline = time.monotonic() + _REMEDY_S
-        while not stop.requested and time.monotonic() < deadline:
-            with suppress(queue.Empty):
-                other = self._errors.get(timeout=_POLL_S)
-                if outlived_by_java(other):
-                    return other
-        return failed
+            failed = explain_failure(error, self._settings)
+            if isinstance(failed, RestartableError) and failed.reason == "query-failed":
+                with suppress(Exception):  # Java is gone
+                    if lost := self._prepared.executors - name_executors(self._prepared.decisions.sparkSession):
+                        text = f"executors were lost ({', '.join(sorted(lost))}): {failed}"
+                        failed = RestartableError("slots-lacking" if self._gives_way else "slots-back", text)
+            self._errors.put(failed)
 
 
 def explain_end(error: Exception, java: Java, spark: SparkSession | None, settings: Settings) -> Exception:
@@ -206,9 +187,7 @@ def explain_end(error: Exception, java: Java, spark: SparkSession | None, settin
             return loss
         except (FraudFilterError, Py4JError, OSError):
             return error
-    if isinstance(error, Py4JError | OSError):
-        return explain_failure(error, settings)
-    return error
+    return explain_failure(error, settings) if isinstance(error, Py4JError | OSError) else error
 
 
 def _require_all(spark: SparkSession, settings: Settings) -> None:

@@ -22,11 +22,11 @@ from fraud_filter.query.query import fingerprint
 from fraud_filter.spark import session
 from fraud_filter.spark.internals import await_tasks
 from fraud_filter.supervisor.cluster import asked_too_few, await_executors, await_slots, check_shared
-from fraud_filter.supervisor.failures import AWAY, REASONS, Reason, RestartableError
+from fraud_filter.supervisor.failures import AWAY, OUTLIVED_BY_JAVA, REASONS, Reason, RestartableError
 from fraud_filter.supervisor.handover import Handover, When, asked_by_signals
 from fraud_filter.supervisor.java import Java, silence
 from fraud_filter.supervisor.policy import Policy
-from fraud_filter.supervisor.query_run import Ending, explain_end, outlived_by_java, plan_query, prepare, start
+from fraud_filter.supervisor.query_run import Ending, explain_end, plan_query, prepare, start
 from fraud_filter.supervisor.rollback import note_former
 from fraud_filter.supervisor.set_aside import Search, set_aside
 from fraud_filter.supervisor.signals import Stop, stop_on_signals
@@ -309,9 +309,9 @@ class FilterRun:
             **inputs.query.described,
             seconds=round(time.monotonic() - self.began, 1),
         )
-        ending = Ending(query, self.settings)
+        gives_way = self.standby is not None
+        ending = Ending(query, self.settings, prepared, gives_way=gives_way)
         with self._within_start():
-            gives_way = self.standby is not None
             self.monitor.watch(spark, query, inputs, position, ending.alarm, gives_way=gives_way)
         self._query, self.first = (query, ending, position), False
         return "started"
@@ -339,7 +339,7 @@ class FilterRun:
             return "stop-requested"
         if handover.agreed and isinstance(error, RestartableError) and error.reason in ("handed-over", "query-ended"):
             return "handover-agreed"
-        if isinstance(error, RestartableError) and outlived_by_java(error):
+        if isinstance(error, RestartableError) and error.reason in OUTLIVED_BY_JAVA:
             return self._restart_query(error)
         raise error
 
@@ -350,15 +350,14 @@ class FilterRun:
         if self._java_is_lost:
             raise error
         self.error, self.began = error, time.monotonic()
+        if error.reason != "slots-lacking":
+            self._count_partitions()
+            if asked_too_few(self.spark, self.inputs, self.settings):
+                raise error
+        self._report_restart(error)
         if self.standby and error.reason == "slots-lacking":
-            self._report_restart(error)
             self.standby.queue_again()
             self.stop.event.wait(self.lock.look_s * _LOOKS_OF_STANDBY)
-            return "query-restarts"
-        self._count_partitions()
-        if asked_too_few(self.spark, self.inputs, self.settings):
-            raise error
-        self._report_restart(error)
         return "query-restarts"
 
     def _hand_over(self) -> Event:
