@@ -39,7 +39,7 @@ def test_a_signal_comes_through_while_the_main_thread_holds_the_event_s_lock() -
 def test_the_wait_for_a_query_s_end_goes_on_after_a_slow_signal_handler() -> None:
     runs = threading.Event()
     query = cast("Any", SimpleNamespace(awaitTermination=runs.wait))
-    ending = Ending(query, load())
+    ending = Ending(query, load(), cast("Any", None), gives_way=False)
     stop = Stop(5)
     before = signal.signal(signal.SIGUSR1, lambda *_: time.sleep(0.3))  # longer than the wait looks away
     timers = [
