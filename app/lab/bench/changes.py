@@ -32,7 +32,16 @@ _OWN = {
     "metrics_port",
 }
 #: Settings by which is decided: generator and audit have to know them, too.
-_DECIDES = ("rules", "payment_schema", "record_format", "time_unit", "max_record_bytes", "velocity_payments", "emit")
+_DECIDES = (
+    "rules",
+    "payment_schema",
+    "record_format",
+    "time_unit",
+    "max_record_bytes",
+    "velocity_payments",
+    "emit",
+    "topics_file",
+)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any
 from fraud_filter.config import ModeName, Settings
 from fraud_filter.errors import UsageError
 from fraud_filter.modes import MODES
+from lab.bench import plain_spark
 from lab.bench.changes import parse_change, parse_options
 from lab.bench.flink import program as flink
 from lab.bench.launch import Launch, lacks_default, shipped
@@ -65,7 +66,8 @@ class Contender:
 
 def _filter(name: str, mode: ModeName, shared: Mapping[str, Any] | None = None, **options: Any) -> Contender:
     options = {"delivery": MODES[mode].delivery_guarantee, "takes_query": shared is None, **options}
-    return Contender(name, partial(_run_filter, mode), {"mode": mode, **(shared or {})}, is_filter=True, **options)
+    options = {"program": partial(_run_filter, mode), **options}
+    return Contender(name, shared={"mode": mode, **(shared or {})}, is_filter=True, **options)
 
 
 def _engine(name: str, engine: ModuleType, *, transactions: bool = False, **options: Any) -> Contender:
@@ -101,6 +103,7 @@ CONTENDERS: Mapping[str, Contender] = {
         _engine(
             "flink-json", flink, program=partial(flink.program, is_parsed=True), mark=flink.PARSED_MARK, is_extra=True
         ),
+        _filter("spark", "real-time", program=plain_spark.program, is_extra=True, takes_query=True),
         _filter("copy", "real-time", _COPY, is_extra=True, takes_query=True),
         _engine("flink-copy", flink, shared=_COPY, is_extra=True, takes_query=True),
     )

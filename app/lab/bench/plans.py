@@ -42,7 +42,7 @@ def plan_contenders(stack: EmbeddedStack, contenders: Sequence[Contender]) -> tu
             stack.say(f"{one.name} is left out: {refusal}")
             continue
         if unknown := answer.get("unknown"):
-            stack.say(f"{one.name}: no latency and no audit, as {unknown}")
+            stack.say(f"{one.name}: no audit, and latency only of rows that name their records, as {unknown}")
         left.append(replace(one, has_places=not unknown))
         plans |= {one.name: answer["plan"]} if answer else {}
     if not left:

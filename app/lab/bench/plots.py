@@ -37,6 +37,7 @@ LOOKS: Mapping[str, Look] = {
     "velocity": Look("#8a6d1b", "d"),
     "flink-velocity": Look("#b0529c", "X"),
     "flink-json": Look("#4f3a86", "p"),
+    "spark": Look("#b3541e", "<"),
     "copy": Look("#3f7f93", "H"),
     "flink-copy": Look("#c08fc9", "1"),
 }

@@ -146,18 +146,27 @@ def write_report(report: Report, folder: Path, stem: str) -> list[Path]:
     return [page, raw, *pictures]
 
 
-def write_docs(file: Path, data: Mapping[str, Any], *, killed: bool) -> None:
-    """Writes the table of results into a Markdown file, and what it was made from beside it: bench.json.gz.
+def table_name(query: str, *, killed: bool) -> str:
+    """The name of a table's place in a Markdown file: of a query of the user's that of its function.
+
+    Args:
+        query: the setting of that name.
+        killed: the contenders were.
+    """
+    return "kills" if killed else query.rpartition(":")[2] or "bench"
+
+
+def write_docs(file: Path, data: Mapping[str, Any], name: str) -> None:
+    """Writes the table of results into a Markdown file, and what it was made from beside it: NAME.json.gz.
 
     Args:
         data: a report's, as `report_data` gives it.
-        killed: the contenders were: the table of kills then, and kills.json.gz.
+        name: as of `table_name`.
 
     Raises:
         FraudFilterError: a file can't be written.
     """
-    name, write = ("kills", markdown_kills) if killed else ("bench", markdown_results)
-    write_between(file, name, write(data))
+    write_between(file, name, (markdown_kills if name == "kills" else markdown_results)(data))
     raw = json.dumps(data, separators=(",", ":")).encode()
     try:
         file.with_name(f"{name}.json.gz").write_bytes(gzip.compress(raw, mtime=0))

@@ -22,6 +22,7 @@ PAIRS: tuple[tuple[str, str], ...] = (
     ("real-time", "flink-eos"),
     ("real-time", "streams"),
     ("real-time", "streams-eos"),
+    ("real-time", "spark"),
     ("real-time", "copy"),
     ("velocity", "flink-velocity"),
     ("copy", "flink-copy"),

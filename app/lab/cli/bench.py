@@ -12,7 +12,7 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 from lab.bench.names import KNOBS
 from lab.cli.console import open_console, tell_end
-from lab.cli.options import check_directory, docs_option, load_options, output_option
+from lab.cli.options import check_directory, docs_option, load_options, output_option, require_place
 
 
 @click.command()
@@ -35,7 +35,7 @@ from lab.cli.options import check_directory, docs_option, load_options, output_o
 )
 @click.option("--kill", is_flag=True, help="kill each in the middle of each rate's seconds, and start it again at once")
 @output_option("bench-report.html, bench-report.json and the plots")
-@docs_option("docs/results/bench.md", "bench")
+@docs_option("docs/results/bench.md")
 @settings_options("query", *KNOBS)
 def command(
     settings: Settings,
@@ -60,7 +60,7 @@ def command(
     from fraud_filter.query.user_query import load_user_query
     from lab.bench.contenders import available, parse_contenders
     from lab.bench.plan import Load, parse_rates
-    from lab.bench.report import report_data, write_docs, write_report
+    from lab.bench.report import report_data, table_name, write_docs, write_report
     from lab.bench.run import run_bench
     from lab.bench.table import BENCH, KILLED, result_table, verdict_lines
 
@@ -70,6 +70,8 @@ def command(
     elif under.schema:
         raise UsageError("argument --schema: goes with --query; the filter's own is the setting payment_schema")
     chosen = available(parse_contenders(contenders), settings)
+    place = table_name(settings.query, killed=under.kill)
+    require_place(docs, place)
     check_directory(output)
     report = run_bench(chosen, under, settings, click.echo, rounds=rounds)
     data = report_data(report)
@@ -78,5 +80,5 @@ def command(
         click.echo(line)
     tell_end(report.problems, lambda: write_report(report, output, "bench"))
     if docs and data["results"]:
-        write_docs(docs, data, killed=under.kill)
+        write_docs(docs, data, place)
     return EXIT_OK if report.ok else EXIT_FAILED

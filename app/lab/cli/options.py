@@ -80,21 +80,24 @@ def load_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., An
     return decorate
 
 
-def docs_option(example: str, name: str) -> Callable[..., Any]:
-    """`--docs FILE`: a Markdown file with a place of that `name` for the table of results, such as `example`."""
-
-    def require_place(_: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
-        if file:
-            try:
-                find_place(file, name)
-            except FraudFilterError as error:
-                raise UsageError(f"argument {option.opts[0]}: {error}") from None
-        return file
-
+def docs_option(example: str) -> Callable[..., Any]:
+    """`--docs FILE`: a Markdown file with a place for the table of results, such as `example`."""
     return click.option(
         "--docs",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
-        callback=require_place,
         help=f"also write the table between the markers in this Markdown file, such as {example}",
     )
+
+
+def require_place(docs: Path | None, name: str) -> None:
+    """Refuses, before anything runs, a file without a place of that `name`; None is no file.
+
+    Raises:
+        UsageError: it has none.
+    """
+    if docs:
+        try:
+            find_place(docs, name)
+        except FraudFilterError as error:
+            raise UsageError(f"argument --docs: {error}") from None

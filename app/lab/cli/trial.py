@@ -13,7 +13,7 @@ from fraud_filter.config import Settings, refused
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 from fraud_filter.home import HOME
 from lab.cli.console import open_console
-from lab.cli.options import check_directory, docs_option, rate_option
+from lab.cli.options import check_directory, docs_option, rate_option, require_place
 from lab.trials.plan import SETTINGS, Trial, parse_ways, plan
 
 
@@ -84,7 +84,7 @@ from lab.trials.plan import SETTINGS, Trial, parse_ways, plan
 )
 @click.option("--add", is_flag=True, help="keep what the file holds about other kinds of trials")
 @click.option("--table", "only_table", is_flag=True, help="run nothing: show the file's results, as --docs does")
-@docs_option("docs/results/trials.md", "trials")
+@docs_option("docs/results/trials.md")
 @settings_options("query", "rules", "payment_schema", *SETTINGS)
 def command(
     settings: Settings,
@@ -111,6 +111,8 @@ def command(
     from lab.trials.catalogue import DISTURBANCES, RANDOM
     from lab.trials.result import markdown_table, read_outcomes, result_table, write_outcomes
     from lab.trials.run import run_trials
+
+    require_place(docs, "trials")
 
     if listed:
         for one in DISTURBANCES.values():

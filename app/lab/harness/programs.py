@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import SecretStr
@@ -43,6 +43,7 @@ def filter_program(
     standby: bool = False,
     handover: bool = False,
     changes: Mapping[str, Any] | None = None,
+    argv: Sequence[str] = (),
 ) -> Child:
     """`fraud-filter run` in `mode`.
 
@@ -54,6 +55,7 @@ def filter_program(
         standby: it waits beside the one that works on the checkpoint.
         handover: `fraud-filter handover` instead: it asks that one to end.
         changes: settings that are not the stack's.
+        argv: another program that takes the same settings.
     """
     settings, workspace = stack.settings, stack.workspace
     own = settings.model_copy(
@@ -66,7 +68,7 @@ def filter_program(
     )
     # What Spark keeps on disk goes where it is removed even when Spark has to be killed.
     env = {**environment(own), "JAVA_HOME": str(stack.java_home), "SPARK_LOCAL_DIRS": str(workspace.path / "spark")}
-    name, argv = f"the filter in {mode} mode", verb("run")
+    name, argv = f"the filter in {mode} mode", argv or verb("run")
     if handover:
         name, argv = f"the next filter in {mode} mode", verb("handover")
     elif standby:

@@ -17,13 +17,13 @@ from rich.console import Console
 from bench_sample import CHANGED, MEDIANS, sample_rate, sample_report, sample_starts
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.home import HOME
-from lab.bench.report import render_html, report_data, write_docs, write_report
+from lab.bench.report import render_html, report_data, table_name, write_docs, write_report
 from lab.bench.result import RateResult, StartResult
 from lab.bench.statistics import summarise
 from lab.bench.summary import compare, summarise_rounds
 from lab.bench.table import BENCH, DEMO, describe_start, detection_table, markdown_results, result_table
 from lab.harness.outcome import Audited
-from lab.harness.tables import NOT_MEASURED
+from lab.harness.tables import NOT_MEASURED, find_place
 
 FAILED = StartResult("streams", 1, error="Kafka Streams ended with exit code 1\n  <script>alert(1)</script>")
 
@@ -57,16 +57,27 @@ def test_what_stands_beside_the_table_is_all_that_it_is_made_from(tmp_path: Path
     page = tmp_path / "results.md"
     page.write_text("<!-- bench: begin -->\n<!-- bench: end -->\n")
     starts = [*sample_starts(), replace(sample_starts()[0], round=4, is_set_aside=True)]
-    write_docs(page, report_data(sample_report(starts)), killed=False)
+    write_docs(page, report_data(sample_report(starts)), "bench")
     raw = json.loads(gzip.decompress((tmp_path / "bench.json.gz").read_bytes()))
     assert _again(raw) in page.read_text()
     assert [start["is_set_aside"] for start in raw["rounds"]].count(True) == 1
 
 
-@pytest.mark.parametrize("file", sorted((HOME / "docs/results").glob("bench.json.gz")))
+@pytest.mark.parametrize("file", sorted((HOME / "docs/results").glob("*.json.gz")), ids=lambda file: file.name)
 def test_the_documented_table_is_that_of_its_raw_data(file: Path) -> None:
-    raw = json.loads(gzip.decompress(file.read_bytes()))
-    assert _again(raw) in (HOME / "docs/results/bench.md").read_text(encoding="utf-8")
+    name = file.name.partition(".")[0]
+    page = HOME / "docs/results" / ("bench.md" if name in ("bench", "kills") else "published.md")
+    before, after = find_place(page, name)
+    shown = page.read_text(encoding="utf-8").removeprefix(before).removesuffix(after)
+    assert shown.strip() == _again(json.loads(gzip.decompress(file.read_bytes())))
+
+
+@pytest.mark.parametrize(
+    ("query", "killed", "name"),
+    [("", False, "bench"), ("", True, "kills"), ("a.py:f", False, "f"), ("a.py:f", True, "kills")],
+)
+def test_each_kind_of_bench_has_a_place_of_its_own(query: str, killed: bool, name: str) -> None:
+    assert table_name(query, killed=killed) == name
 
 
 @pytest.fixture(scope="module")
