@@ -14,6 +14,7 @@ import pytest
 from browser import measure
 from exhaustive import exhaustive
 from fraud_filter.home import HOME
+from lab.bench import published
 from lab.bench.flink import program as flink
 from running import until
 
@@ -134,6 +135,26 @@ def test_a_query_that_no_mode_of_the_bench_can_run_is_refused_with_the_reason() 
     assert ran.returncode == 2, ran.stdout + ran.stderr
     assert "continuous is left out: " in ran.stdout
     assert f"no mode can run {query}" in ran.stderr
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(420)
+@pytest.mark.parametrize(
+    "function",
+    ["encode", "drop_duplicates", "count_in_windows", "encode_start", "count_values", "join_with_table"],
+)
+def test_rows_of_a_published_query_tell_their_latency(function: str, tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "fraud_filter", "lab", "bench", "--contenders", "spark,real-time", *SHORT, *QUICK]
+    argv += ["--query", f"{published.__file__}:{function}", "--partitions", "5", "--output", str(tmp_path)]
+    ran = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    report = json.loads((tmp_path / "bench-report.json").read_text())
+    assert sorted(result["mode"] for result in report["results"]) == ["real-time", "spark"]
+    repeats = 0.8 if function == "drop_duplicates" else 1
+    for start in report["rounds"]:
+        (rate,) = start["rates"]
+        assert rate["decisions"] == pytest.approx(200 * SECONDS * repeats, rel=0.05)
+        assert 0 < rate["due"]["p50_ms"] <= rate["due"]["p99_ms"]
 
 
 @pytest.mark.timeout(420)
