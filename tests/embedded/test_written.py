@@ -133,9 +133,35 @@ spark.stop()
 """
 
 
+def said_by(script: str) -> list[str]:
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=100)
+    return run.stdout.splitlines()
+
+
 def test_a_task_that_spark_tries_again_ends_the_query() -> None:
-    run = subprocess.run([sys.executable, "-c", TRIED_AGAIN], capture_output=True, text=True, check=True, timeout=100)
-    assert run.stdout.splitlines() == ["[Row(tried=1)]", "True"]
+    assert said_by(TRIED_AGAIN) == ["[Row(tried=1)]", "True"]
+
+
+FAILS = """
+from fraud_filter.config import load
+from fraud_filter.modes import MODES
+from fraud_filter.spark import session
+spark = session.start(load({"spark_master": "local-cluster[1,1,1024]"}), MODES["real-time"])
+try:
+    spark.range(1).selectExpr("raise_error('the broker is gone at ' || id)").collect()
+except Exception as error:
+    print("the broker is gone at 0" in str(error))
+context = spark.sparkContext._jsc.sc()
+context.listenerBus().waitUntilEmpty()
+executors = context.statusStore().executorList(True)
+print(sum(executors.apply(at).failedTasks() for at in range(executors.size())))
+spark.stop()
+"""
+
+
+def test_a_task_that_fails_on_a_cluster_is_not_tried_again() -> None:
+    """One that fails when its batch is over would read nothing the second time, and end well."""
+    assert said_by(FAILS) == ["True", "1"]
 
 
 #: The output of the first stage goes before the second one reads it, as with a lost executor: Spark runs both again.

@@ -67,6 +67,7 @@ _SPARK = {
     "spark.ui.heapHistogramEnabled": "",
     "spark.executor.heartbeatInterval": "",
     "spark.executor.heartbeat.maxFailures": "",
+    "spark.task.maxFailures": "",
     "spark.jars": "",
     "spark.speculation": "",
     "spark.scheduler.minRegisteredResourcesRatio": "",

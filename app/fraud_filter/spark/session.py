@@ -87,6 +87,9 @@ _FILTER_CONF = {
     # takes ten minutes.
     "spark.executor.heartbeatInterval": "5s",
     "spark.executor.heartbeat.maxFailures": "3",
+    # A task that is tried again writes nothing (`query/once`), and in real-time mode reads nothing where its batch is
+    # over: its query ends with what failed first.
+    "spark.task.maxFailures": "1",
     # A record that unpacks to more than the memory fails its task; Java goes on, so that the record can be found.
     "spark.executor.killOnFatalError.depth": "0",
     # Any web page in a browser on this machine could follow the links that end a job, or stop all threads for a while.

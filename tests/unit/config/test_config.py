@@ -135,7 +135,7 @@ def test_what_users_need_of_kafka_and_spark_may_be_set() -> None:
     sink = ("kafka.compression.type", "kafka.batch.size", "kafka.delivery.timeout.ms", "kafka.sasl.jaas.config")
     spark = (
         *("spark.executor.memory", "spark.hadoop.fs.s3a.endpoint", "spark.jars.packages", "spark.cores.max"),
-        *("spark.kubernetes.namespace", "spark.yarn.queue", "spark.task.maxFailures", "spark.sql.codegen.wholeStage"),
+        *("spark.kubernetes.namespace", "spark.yarn.queue", "spark.sql.codegen.wholeStage"),
         *("spark.sql.streaming.stateStore.minDeltasForSnapshot", "spark.sql.streaming.continuous.executorQueueSize"),
     )
     given = {"kafka_source_options": source, "kafka_sink_options": sink, "spark_conf": spark}
