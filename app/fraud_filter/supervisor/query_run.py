@@ -15,6 +15,7 @@ from fraud_filter.modes import V1_CHECKPOINTS
 from fraud_filter.query import preflight
 from fraud_filter.query.user_query import UserQuery
 from fraud_filter.spark.executors import name_executors
+from fraud_filter.spark.internals import task_scheduler
 from fraud_filter.supervisor.failures import DataLossError, RestartableError, explain_failure
 from fraud_filter.supervisor.losses import compare, require_all
 from fraud_filter.text.logs import get_logger
@@ -163,7 +164,8 @@ class Ending:
             failed = explain_failure(error, self._settings)
             if isinstance(failed, RestartableError) and failed.reason == "query-failed":
                 with suppress(Exception):  # Java is gone
-                    if lost := self._prepared.executors - name_executors(self._prepared.decisions.sparkSession):
+                    scheduler = task_scheduler(self._prepared.decisions.sparkSession)
+                    if lost := {name for name in self._prepared.executors if not scheduler.isExecutorAlive(name)}:
                         text = f"executors were lost ({', '.join(sorted(lost))}): {failed}"
                         failed = RestartableError("slots-lacking" if self._gives_way else "slots-back", text)
             self._errors.put(failed)

@@ -38,13 +38,14 @@ class Contender:
 
     `program` gives it, not started yet; `shared` are the settings that differ for it, for the generator and for its
     audit; `own` those that differ for it alone, or its engine's options. `delivery` is what it promises: one with
-    `TRANSACTIONS` is measured by when a consumer sees its decisions. `versions` is what it adds to the versions of the
-    report; `lacks` the sentence that says what must be done before it can run here, empty when nothing. `is_extra`: it
-    takes part only where it is named. `label`: its name as topics can have it. `partitions` of its input topic, 0 for
-    those of the load; `checkpoints`: the directory that takes Spark's, None for the workspace. `takes_query`: it can
-    run a query of the user's in place of rules. `has_places`: what it writes tells which record it is about; without,
-    there is neither latency nor audit. `mark` is the value of the record by which the end of a load is told; with
-    another than the usual one no record is malformed.
+    `TRANSACTIONS` is measured by when a consumer sees its decisions. `versions` is what it adds to the versions of
+    the report; `lacks` the sentence that says what must be done before it can run here, empty when nothing.
+    `is_extra`: it takes part only where it is named. `label`: its name as topics can have it. `partitions` of its
+    input topic, 0 for those of the load; `checkpoints`: the directory that takes Spark's, None for the workspace.
+    `takes_query`: it can run a query of the user's in place of rules, `needs_query`: it runs nothing else.
+    `has_places`: what it writes tells which record it is about; without, there is neither latency nor audit. `mark`
+    is the value of the record by which the end of a load is told; with another than the usual one no record is
+    malformed.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Contender:
     partitions: int = 0
     checkpoints: Path | None = None
     takes_query: bool = False
+    needs_query: bool = False
     mark: bytes = END_MARK
     has_places: bool = True
 
@@ -103,7 +105,7 @@ CONTENDERS: Mapping[str, Contender] = {
         _engine(
             "flink-json", flink, program=partial(flink.program, is_parsed=True), mark=flink.PARSED_MARK, is_extra=True
         ),
-        _filter("spark", "real-time", program=plain_spark.program, is_extra=True, takes_query=True),
+        _filter("spark", "real-time", program=plain_spark.program, is_extra=True, needs_query=True),
         _filter("copy", "real-time", _COPY, is_extra=True, takes_query=True),
         _engine("flink-copy", flink, shared=_COPY, is_extra=True, takes_query=True),
     )
@@ -166,5 +168,7 @@ def available(named: Sequence[Contender], settings: Settings) -> list[Contender]
 def _lacks(one: Contender, settings: Settings) -> str:
     if settings.query and not one.takes_query:
         return "it decides by rules, and you name a query of yours"
+    if one.needs_query and not settings.query:
+        return "it runs a query of yours: name one with --query"
     is_default_alone = not one.is_filter and not one.takes_query
     return (lacks_default(settings) if is_default_alone else "") or one.lacks()

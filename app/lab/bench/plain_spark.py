@@ -1,6 +1,6 @@
 """The contender `spark`: real-time mode as Spark and Kafka come, without what the filter sets and watches.
 
-What is asked of each record is the filter's query. As a program it gets the settings in its
+It runs a query of the user's: rules are made for the settings of the filter. As a program it gets the settings in its
 environment, and goes on until SIGTERM.
 """
 
@@ -43,9 +43,8 @@ def main(settings: Settings) -> None:
     from fraud_filter.kafka.admin import find_input, open_admin
     from fraud_filter.kafka.client import spark_kafka_options
     from fraud_filter.query import sources
-    from fraud_filter.query.filter_query import load_filter
     from fraud_filter.query.once import Written
-    from fraud_filter.query.user_query import UserQuery, load_user_query
+    from fraud_filter.query.user_query import load_user_query
     from fraud_filter.spark.session import connector_jars
 
     ended = threading.Event()
@@ -58,12 +57,10 @@ def main(settings: Settings) -> None:
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     mode = MODES["real-time"]
-    query = load_user_query(settings) if settings.query else load_filter(settings, mode)
+    query = load_user_query(settings)
     partitions = len(find_input(open_admin(settings), settings).partitions)
     records = sources.read(spark, mode, query.schema, settings, partitions)
-    if isinstance(query, UserQuery):
-        query = query.plan(query.rows(records, settings), records)
-    rows = query.decide(records, settings, "", Written())
+    rows = query.plan(query.rows(records, settings), records).decide(records, settings, "", Written())
     options = {**spark_kafka_options(settings), "includeHeaders": "true", **settings.kafka_sink_options}
     writer = rows.writeStream.format("kafka").options(**options).outputMode("update")
     running = writer.option("checkpointLocation", settings.checkpoint).trigger(**mode.trigger(settings)).start()

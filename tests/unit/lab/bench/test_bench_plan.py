@@ -85,6 +85,9 @@ def test_a_query_of_the_user_s_is_for_the_modes_and_what_copies_records() -> Non
     assert _names(("copy",), query="mine.py:transform") == ["copy"]
     with pytest.raises(UsageError, match="'velocity' can't run here: it decides by rules"):
         _names(("velocity",), query="mine.py:transform")
+    assert _names(("spark",), query="mine.py:transform") == ["spark"]
+    with pytest.raises(UsageError, match="'spark' can't run here: it runs a query of yours: name one with --query"):
+        _names(("spark",))
 
 
 def test_contenders_are_taken_in_the_given_order() -> None:
