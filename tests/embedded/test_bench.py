@@ -137,13 +137,11 @@ def test_a_query_that_no_mode_of_the_bench_can_run_is_refused_with_the_reason() 
     assert f"no mode can run {query}" in ran.stderr
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(420)
 @pytest.mark.parametrize(
     "function",
-    exhaustive(
-        ("encode", "drop_duplicates", "count_in_windows", "encode_start", "count_values", "join_with_table"),
-        but=["count_in_windows"],
-    ),
+    ["encode", "drop_duplicates", "count_in_windows", "encode_start", "count_values", "join_with_table"],
 )
 def test_rows_of_a_published_query_tell_their_latency(function: str, tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "fraud_filter", "lab", "bench", "--contenders", "spark,real-time", *SHORT, *QUICK]

@@ -147,7 +147,9 @@ def require_worker_is_waited_for(run: Run, cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("cores", "duration", "losses"),
     [
-        pytest.param(2, "5 minutes", 2, id="tried-at-once"),  # both times at the same offsets
+        pytest.param(
+            2, "5 minutes", 2, id="tried-at-once", marks=pytest.mark.exhaustive
+        ),  # both times at the same offsets
         pytest.param(1, "5 seconds", 1, id="tried-when-the-batch-is-over"),  # it reads nothing then, and ends well
     ],
 )
