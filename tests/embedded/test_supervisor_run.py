@@ -112,10 +112,16 @@ def test_sigterm_while_spark_starts(stage: Stage) -> None:
         assert not events(program, "started")
 
 
-def test_sigterm_while_java_hangs(stage: Stage) -> None:
+@pytest.mark.parametrize("is_watched", [False, True], ids=["from-its-start-on", "later"])
+def test_sigterm_while_java_hangs(stage: Stage, is_watched: bool) -> None:
     with stage.run(stop_timeout_s="3") as program:
-        wait_until(lambda: bool(events(program, "started")), "the query runs", program)
-        os.kill(java_of(program).pid, signal.SIGSTOP)
+        wait_until(lambda: "to_state=starting " in "".join(events(program, "state_changed")), "Spark runs", program)
+        java = java_of(program).pid
+        while not events(program, "started"):
+            program.raise_if_dead()
+        if is_watched:
+            time.sleep(1)
+        os.kill(java, signal.SIGSTOP)
         began = time.monotonic()
         assert program.stop(30) == 0, program.tail()
         assert time.monotonic() - began < 13

@@ -74,12 +74,13 @@ class Java:
         session.forget()
 
 
-#: Who speaks once a stop has begun: of tasks that were killed, of their interrupted readers, and of their last
+#: Who speaks once a stop has begun: of tasks that were killed, of interrupted readers and cleaners, of last
 #: words to a coordinator or a scheduler that is gone (Spark guide, "Continuous Processing", Caveats). Hadoop's shell
 #: tells that a micro-batch was interrupted while it renamed a log entry on a local disk (`readlink` and `chmod`).
 #: Whatever the query's own end has to say comes from elsewhere, `sql.execution.streaming`.
 _LOGGERS = (
     "org.apache.hadoop.util.Shell",
+    "org.apache.spark.ContextCleaner",
     "org.apache.spark.executor",
     "org.apache.spark.network",
     "org.apache.spark.rpc",

@@ -57,7 +57,6 @@ _REPORTED: dict[State, ReportedState] = {"launching": "starting", "checking": "s
 
 def run(
     settings: Settings,
-    on_start: Callable[[StreamingQuery], None] | None = None,
     *,
     standby: bool = False,
     asks: When | None = None,
@@ -66,7 +65,6 @@ def run(
 
     Args:
         settings: the effective configuration.
-        on_start: called with the query each time that it runs.
         standby: where another filter works on the checkpoint, waits beside it, warm, and takes over when it is gone;
             while it waits SIGUSR1 has it ask that one to end at its next commit, SIGUSR2 at once.
         asks: as a standby that is warm, when the other filter is asked to end; None for not at all.
@@ -91,7 +89,7 @@ def run(
             if waiting:
                 handlers.enter_context(asked_by_signals(waiting.ask))
                 monitor.stand_by()
-            FilterRun(settings, inputs, monitor, stop, lock, on_start, waiting).run()
+            FilterRun(settings, inputs, monitor, stop, lock, waiting).run()
     return EXIT_OK
 
 
@@ -108,11 +106,10 @@ class FilterRun:
         monitor: Monitor,
         stop: Stop,
         lock: Lock,
-        on_start: Callable[[StreamingQuery], None] | None = None,
         standby: Standby | None = None,
     ) -> None:
         self.settings, self.inputs, self.monitor, self.stop, self.lock = settings, inputs, monitor, stop, lock
-        self.on_start, self.standby = on_start, standby
+        self.standby = standby
         self.policy, self.search = Policy(settings), Search(settings, stop)
         self.written = standby.written if standby else WrittenDecisions(settings)
         self.first = True
@@ -122,7 +119,7 @@ class FilterRun:
         self.error: RestartableError | None = None
         self._java: Java | None = None
         self._spark: SparkSession | None = None
-        self._query: tuple[StreamingQuery, Ending, StartPosition] | None = None
+        self._query: tuple[StreamingQuery, Ending, StartPosition, Handover] | None = None
         self.steps: dict[State, Callable[[], Event]] = {
             "launching": self._launch,
             "checking": self._check,
@@ -299,21 +296,22 @@ class FilterRun:
         self.monitor.metrics.set_slots(inputs.slots, slots)
         if inputs.query.model_version:
             self.monitor.metrics.of(MODEL, inputs.query.model_version).set(1)
-        _log.info(
-            "started",
-            mode=settings.mode,
-            query=settings.query_name,
-            run=query.runId,
-            partitions=inputs.partitions,
-            task_slots=slots,
-            **inputs.query.described,
-            seconds=round(time.monotonic() - self.began, 1),
-        )
         gives_way = self.standby is not None
-        ending = Ending(query, self.settings, prepared, gives_way=gives_way)
         with self._within_start():
+            _log.info(
+                "started",
+                mode=settings.mode,
+                query=settings.query_name,
+                run=query.runId,
+                partitions=inputs.partitions,
+                task_slots=slots,
+                **inputs.query.described,
+                seconds=round(time.monotonic() - self.began, 1),
+            )
+            ending = Ending(query, self.settings, prepared, gives_way=gives_way)
             self.monitor.watch(spark, query, inputs, position, ending.alarm, gives_way=gives_way)
-        self._query, self.first = (query, ending, position), False
+            handover = Handover(spark, query, inputs.mode, position.files, ending.hand_over)
+        self._query, self.first = (query, ending, position, handover), False
         return "started"
 
     def _find_position(self, *, state_is_broken: bool = False) -> tuple[Settings, StartPosition]:
@@ -326,10 +324,7 @@ class FilterRun:
     def _follow(self) -> Event:
         """Makes no call that could hang."""
         assert self._query  # noqa: S101 - it was started
-        query, ending, position = self._query
-        if self.on_start:
-            self.on_start(query)
-        handover = Handover(self.spark, query, self.inputs.mode, position.files, ending.hand_over)
+        _, ending, _, handover = self._query
         error = ending.wait(self.java, self.stop)
         if isinstance(error, RestartableError) and error.reason == "stalled":
             self.java.kill()  # else each call that still waits for it delays the next filter
