@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import time
 
+import pytest
 from rich.console import Console
 
 from lab.bench.names import MODE_NAMES
@@ -38,7 +39,8 @@ def sample_statuses() -> list[ModeStatus]:
     return statuses
 
 
-def test_the_live_table_fits_and_cuts_nothing() -> None:
+def test_the_live_table_fits_and_cuts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.monotonic", lambda: 1000.0)  # no second passes until it is shown
     table = shown(sample_statuses(), 80)
     assert "…" not in table
     assert max(map(len, table.splitlines())) <= 80
