@@ -23,8 +23,8 @@ from lab.harness.processes import Child, free_ports, stop_signals
 from lab.harness.waiting import TooLateError, let_pass, wait_until
 
 soon = retry(
-    retry=retry_if_exception_type(AssertionError),
-    stop=stop_after_delay(10),
+    retry=retry_if_exception_type((AssertionError, psutil.NoSuchProcess)),
+    stop=stop_after_delay(60),
     wait=wait_fixed(0.05),
     reraise=True,
 )
@@ -33,6 +33,11 @@ soon = retry(
 @soon
 def assert_log(child: Child, line: str) -> None:
     assert line in child.tail()
+
+
+@soon
+def assert_runs(pid: int, program: str) -> None:
+    assert psutil.Process(pid).name() == program
 
 
 @soon
@@ -64,17 +69,16 @@ def test_child_that_ignores_sigterm_is_killed_in_time(tmp_path: Path) -> None:
     assert_log(child, "up")
     started = time.monotonic()
     assert child.stop(timeout_s=0.5) == -signal.SIGKILL
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 15  # others get 20 s
 
 
 def test_second_interrupt_while_stopping_kills_at_once(tmp_path: Path) -> None:
-    child = sh(tmp_path, "trap '' TERM; echo up; while :; do sleep 0.1; done").start()
+    """It comes when the child has been asked to end."""
+    child = sh(tmp_path, f"trap 'kill -TERM {os.getpid()}' TERM; echo up; while :; do sleep 0.1; done").start()
     assert_log(child, "up")
-    signaller = subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -TERM {os.getpid()}"])
     with stop_signals(), pytest.raises(KeyboardInterrupt):
         child.stop(timeout_s=60)
     assert child.returncode == -signal.SIGKILL
-    assert signaller.wait(10) == 0
 
 
 def test_what_the_child_started_ends_with_it(tmp_path: Path) -> None:
@@ -110,8 +114,7 @@ def test_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         pid = int(process.stdout.readline())
-        assert psutil.pid_exists(pid)
-        time.sleep(0.2)  # setpriv must have set its flag
+        assert_runs(pid, "sleep")  # setpriv has set its flag
         process.kill()
     assert_gone(pid)
 
