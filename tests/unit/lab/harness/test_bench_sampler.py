@@ -11,16 +11,19 @@ import pytest
 
 from lab.harness.processes import Child
 from lab.harness.sampler import Sampler
+from lab.harness.waiting import wait_until
 
-#: Uses a second of processor time in a child, then half a second itself, and goes on.
+#: When a file `go` lies beside it: uses a second of processor time in a child, then half a second itself, and goes on.
 BURN = """
-import subprocess, sys, time
+import pathlib, subprocess, sys, time
 def burn(seconds):
     while time.process_time() < seconds:
         pass
 if len(sys.argv) > 1:
     burn(1.0)
 else:
+    while not pathlib.Path(__file__).with_name("go").exists():
+        time.sleep(0.02)
     subprocess.run([sys.executable, __file__, "child"], check=True)
     burn(0.5)
     held = bytearray(50_000_000)
@@ -29,18 +32,30 @@ else:
 """
 
 
+def await_burnt(child: Child) -> None:
+    wait_until(lambda: child.tail(1) == ["burnt"], 60, "it did not burn", [child])
+
+
+def await_looks(sampler: Sampler, child: Child, count: int) -> None:
+    """So many more at the program."""
+
+    def looks() -> int:
+        return len(sampler._cpu_s.get("it", ()))
+
+    end = looks() + count
+    wait_until(lambda: looks() >= end, 60, "no look came", [child])
+
+
 def test_a_program_counts_with_all_that_it_has_started(tmp_path: Path) -> None:
     script = tmp_path / "burn.py"
     script.write_text(BURN)
     child = Child("a burning program", [sys.executable, script], log=tmp_path / "log")
     began = time.time()
     with child, Sampler({"it": child}) as sampler:
-        deadline = time.monotonic() + 60
-        while child.tail(1) != ["burnt"]:
-            child.raise_if_dead()
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        time.sleep(1.2)  # two more looks
+        await_looks(sampler, child, 1)
+        (tmp_path / "go").touch()
+        await_burnt(child)
+        await_looks(sampler, child, 3)  # the first one may have begun before
         now = time.time()
     taken = sampler.cpu_between("it", began, now)
     assert taken is not None
@@ -60,13 +75,16 @@ def test_what_was_not_watched_is_none() -> None:
 def test_the_machine_is_watched_as_well(tmp_path: Path) -> None:
     script = tmp_path / "burn.py"
     script.write_text(BURN)
+    (tmp_path / "go").touch()
+    child = Child("a burning program", [sys.executable, script], log=tmp_path / "log")
     began, before = time.time(), psutil.cpu_times()
-    with Child("a burning program", [sys.executable, script], log=tmp_path / "log"), Sampler({}) as sampler:
-        time.sleep(2.1)  # four more looks
+    with child, Sampler({"it": child}) as sampler:
+        await_burnt(child)
+        await_looks(sampler, child, 1)
         ended, after = time.time(), psutil.cpu_times()
     free = ("idle", "iowait", "steal", "guest", "guest_nice")
     spent = zip(before._fields, before, after, strict=True)
     busy = sum(later - sooner for name, sooner, later in spent if name not in free)
     stolen = after.steal - before.steal
-    assert busy > 1  # the program alone takes one second a second
+    assert busy > 1  # the program alone takes more
     assert sampler.stolen_between(began, ended) == pytest.approx(stolen / (stolen + busy), abs=0.1)
