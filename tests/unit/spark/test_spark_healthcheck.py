@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,8 @@ import pytest
 from fraud_filter.home import HOME
 from fraud_filter.metrics.server import MetricsServer, Registry
 
-#: The script asks at port 8080; a stack of this machine holds that of 127.0.0.1.
-MASTER = "127.0.0.5"
+#: The script asks at port 8080; a stack of this machine holds that of 127.0.0.1, and tests beside these that of theirs.
+MASTER = str(IPv4Address("127.0.0.1") + os.getpid())
 
 
 class Page(BaseHTTPRequestHandler):
