@@ -173,7 +173,7 @@ def test_another_process_makes_the_same_payments() -> None:
     )
     made = {
         subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60,
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=200,
             env={**os.environ, "PYTHONHASHSEED": seed},
         ).stdout
         for seed in ("1", "2")

@@ -150,7 +150,7 @@ rules:
 def _call_check(tmp_path: Path, text: str, **env: str) -> subprocess.CompletedProcess[str]:
     (tmp_path / "rules.yml").write_text(text)
     argv = [sys.executable, "-m", "fraud_filter", "rules", "check", "--rules", str(tmp_path / "rules.yml")]
-    return subprocess.run(argv, env={**os.environ, **env}, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(argv, env={**os.environ, **env}, capture_output=True, text=True, timeout=200, check=False)
 
 
 def test_rules_are_checked_without_java(tmp_path: Path) -> None:
