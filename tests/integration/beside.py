@@ -9,7 +9,7 @@ from docker.models.containers import Container
 
 from fraud_filter.compose.stack import Stack
 
-_ENDS_S = 180
+_ENDS_S = 600
 #: What the entrypoint needs, and Java.
 _MEMORY = {"/run/spark": "mode=0700,uid=10001", "/tmp": "exec"}  # noqa: S108 - the container's
 

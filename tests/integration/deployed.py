@@ -37,13 +37,13 @@ class Deployed:
         return f"http://127.0.0.1:{self.open().value(setting)}{path}"
 
     def json(self, setting: str, path: str) -> Any:
-        answer = requests.get(self.url(setting, path), timeout=5)
+        answer = requests.get(self.url(setting, path), timeout=30)
         answer.raise_for_status()
         return answer.json()
 
     def metric(self, name: str, setting: str = "FRAUD_METRICS_PORT") -> dict[str, float]:
         """Values of one metric by partition, or by "" where it has none."""
-        page = requests.get(self.url(setting, "/metrics"), timeout=5)
+        page = requests.get(self.url(setting, "/metrics"), timeout=30)
         page.raise_for_status()
         found = [s for f in text_string_to_metric_families(page.text) for s in f.samples if s.name == name]
         return {sample.labels.get("partition", ""): sample.value for sample in found}

@@ -6,6 +6,7 @@ import pytest
 from grafana_api.grafana_face import GrafanaFace
 
 from deployed import Deployed
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -21,4 +22,5 @@ def grafana(stack: Deployed) -> GrafanaFace:
 def test_it_is_healthy_and_knows_prometheus_and_the_dashboard(grafana: GrafanaFace) -> None:
     assert grafana.api.GET("/health")["database"] == "ok"
     assert [source["url"] for source in grafana.datasource.list_datasources()] == ["http://prometheus:9090"]
-    assert grafana.search.search_dashboards(type_="dash-db")
+    # It reads them once it answers.
+    assert wait_until("a dashboard", lambda: grafana.search.search_dashboards(type_="dash-db"))

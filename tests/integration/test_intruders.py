@@ -200,5 +200,5 @@ def test_no_link_of_the_master_s_page_ends_an_application(stack: Deployed) -> No
 def test_other_sites_can_t_read_prometheus(stack: Deployed) -> None:
     own = stack.url("PROMETHEUS_PORT", "")
     for origin, allowed in (("http://127.0.0.1:1", None), ("https://example.org", None), (own, own)):
-        answer = requests.get(f"{own}/api/v1/query?query=up", headers={"Origin": origin}, timeout=5)
+        answer = requests.get(f"{own}/api/v1/query?query=up", headers={"Origin": origin}, timeout=30)
         assert (origin, answer.headers.get("Access-Control-Allow-Origin")) == (origin, allowed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from audits import audited, committed_past_the_end
+from audits import committed_past_the_end, nothing_is_lost
 from deployed import Deployed
 from fraud_filter.compose import env_file, rollout
 from fraud_filter.compose.stack import FILTER, STANDBY
@@ -183,7 +183,7 @@ def test_a_rollout_of_nothing_new_and_one_of_rules_that_are_refused_change_nothi
 
 
 def test_nothing_was_lost_on_the_way_since_the_stack_was_taken_down(pair: Deployed, before: dict[str, int]) -> None:
-    found = audited(pair)
+    found = nothing_is_lost(pair)
     assert found["payments"] > sum(before.values()) > 0
     features = found["features"]
     assert features["decisions"] > 0, features

@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wait_until(what: str, question: Callable[[], T], timeout_s: float = 60, every_s: float = 0.5) -> T:
+def wait_until(what: str, question: Callable[[], T], timeout_s: float = 180, every_s: float = 0.5) -> T:
     """Asks until the answer is true, and returns it; a question that fails is asked again.
 
     Raises:
