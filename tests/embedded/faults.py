@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 import psutil
@@ -105,7 +106,7 @@ class Decisions:
 def metrics(port: int, *labels: str) -> dict[str, float]:
     """The filter's metrics by name and, where it has them, the labels `reason` and `state`, or the given ones."""
     found: dict[str, float] = {}
-    text = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=5).text
+    text = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=30).text
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             label = next((sample.labels[name] for name in labels or ("reason", "state") if sample.labels.get(name)), "")
@@ -113,13 +114,14 @@ def metrics(port: int, *labels: str) -> dict[str, float]:
     return found
 
 
-def java_of(program: Child, timeout_s: float = 20) -> psutil.Process:
+def java_of(program: Child, timeout_s: float = 60) -> psutil.Process:
     """Spark's Java process below the program."""
     end = time.monotonic() + timeout_s
     while time.monotonic() < end:
         for child in psutil.Process(program.pid).children(recursive=True):
-            if child.name() == "java":
-                return child
+            with suppress(psutil.NoSuchProcess):  # one that has just ended
+                if child.name() == "java":
+                    return child
         time.sleep(0.1)
     raise AssertionError("no Java process; the log ends\n" + "\n".join(program.tail(15)))
 

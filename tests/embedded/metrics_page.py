@@ -22,7 +22,7 @@ class Page:
     def families(self) -> list[Metric]:
         """All that it serves now; nothing before it listens."""
         try:
-            page = requests.get(f"http://127.0.0.1:{self.port}/metrics", timeout=5)
+            page = requests.get(f"http://127.0.0.1:{self.port}/metrics", timeout=30)
         except requests.ConnectionError:
             return []
         return list(text_string_to_metric_families(page.text))

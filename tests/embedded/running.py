@@ -35,7 +35,7 @@ START_S = 240
 PROGRAM = (sys.executable, "-m", "fraud_filter")
 
 
-def call(*words: object, timeout_s: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
+def call(*words: object, timeout_s: float = START_S, **environment: str) -> subprocess.CompletedProcess[str]:
     """What `fraud-filter WORDS` says and ends with, with these variables beside our own."""
     return subprocess.run(
         [*PROGRAM, *map(str, words)], env={**os.environ, **environment}, capture_output=True, text=True,
@@ -132,7 +132,7 @@ class Stage:
         """Writes (key, value) records; returns partition and offset of each."""
         producer = KafkaProducer(bootstrap_servers=self.address, acks="all")
         sent = [producer.send(self.input, key=key.encode(), value=value) for key, value in values]
-        placed = [future.get(timeout=20) for future in sent]
+        placed = [future.get(timeout=60) for future in sent]
         producer.close()
         return [(record.partition, record.offset) for record in placed]
 
@@ -154,7 +154,7 @@ def in_mode(spark: Any, mode: Mode, settings: Settings) -> AbstractContextManage
 StageMaker = Callable[[Path], Stage]
 
 
-def until(holds: Callable[[], bool], what: str, timeout_s: float = 20) -> None:
+def until(holds: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
     """Waits for a condition."""
     end = time.monotonic() + timeout_s
     while not holds():
@@ -162,7 +162,7 @@ def until(holds: Callable[[], bool], what: str, timeout_s: float = 20) -> None:
         time.sleep(0.05)
 
 
-def wait_until(holds: Callable[[], bool], what: str, child: Child, timeout_s: float = 90) -> None:
+def wait_until(holds: Callable[[], bool], what: str, child: Child, timeout_s: float = START_S) -> None:
     """Waits for a condition while the program runs; fails with the end of its log."""
     end = time.monotonic() + timeout_s
     while not holds():

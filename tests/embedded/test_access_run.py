@@ -198,6 +198,7 @@ def test_the_filter_alone_may_lock_a_checkpoint_that_is_on_no_local_disk(place: 
 def test_a_dry_run_shows_it_and_changes_nothing(place: Place) -> None:
     place.add_login(MALLORY)
     place.give(f"User:{MALLORY}")
+    await_written(place.broker.user(MALLORY))
     file = place.file_without("kafka-probe")
     shown = place.access("--only-declared", "--dry-run", "--access-file", str(file))
     assert shown.returncode == 0, shown.stdout
@@ -211,6 +212,7 @@ def test_a_dry_run_shows_it_and_changes_nothing(place: Place) -> None:
 def test_a_cluster_that_others_share_keeps_them_unless_told(place: Place) -> None:
     place.add_login(MALLORY)
     place.give(f"User:{MALLORY}")
+    await_written(place.broker.user(MALLORY))
     done = place.access()
     assert done.returncode == 0, done.stdout
     assert f"not in access.yml, and left alone: {MALLORY} (--only-declared removes them)\n" in done.stdout
@@ -227,6 +229,7 @@ def test_an_administrator_with_a_password_does_not_lock_itself_out(place: Place)
     for made in place.admin.create_acls(rights).values():
         made.result(10)
     own = place.broker.user("root-of-kafka")
+    await_written(own)
     for _ in range(2):
         done = place.access("--only-declared", settings=own)
         assert done.returncode == 0, done.stdout

@@ -33,7 +33,7 @@ def is_listening(address: str) -> bool:
 
 @retry(
     retry=retry_if_exception_type(AssertionError),
-    stop=stop_after_delay(20),
+    stop=stop_after_delay(60),
     wait=wait_fixed(0.1),
     reraise=True,
 )
@@ -47,7 +47,7 @@ def assert_gone(pids: list[int], address: str) -> None:
 def write(address: str, topic: str, value: bytes, compression: str = "none") -> None:
     producer = Producer({"bootstrap.servers": address, "compression.type": compression})
     producer.produce(topic, key=b"card-1", value=value)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
 
 
 def read(address: str, topic: str) -> Any:
@@ -55,7 +55,7 @@ def read(address: str, topic: str) -> Any:
     consumer = Consumer({"bootstrap.servers": address, "group.id": group, "auto.offset.reset": "earliest"})
     try:
         consumer.subscribe([topic])
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while time.monotonic() < end:
             record = consumer.poll(1)
             if record is not None and record.error() is None:
@@ -148,7 +148,7 @@ def test_stack_stops_cleanly_on_signals_and_keeps_the_data_directory(tmp_path: P
                 write(address, "payments", b"kept")
             assert read(address, "payments").value() == b"kept"
             stack.process.send_signal(number)
-            _, errors = stack.process.communicate(timeout=30)
+            _, errors = stack.process.communicate(timeout=60)
             assert stack.process.returncode == 0
             assert "Traceback" not in errors
             assert_gone(children, address)
@@ -160,7 +160,7 @@ def test_stack_whose_broker_dies_fails_and_keeps_the_logs(tmp_path: Path) -> Non
         stack.address()
         for pid in stack.children():
             psutil.Process(pid).kill()
-        _, errors = stack.process.communicate(timeout=30)
+        _, errors = stack.process.communicate(timeout=60)
         assert stack.process.returncode == 1
         assert "the Kafka broker ended with exit code -9" in errors
         assert "logs are kept in" in errors
@@ -169,7 +169,7 @@ def test_stack_whose_broker_dies_fails_and_keeps_the_logs(tmp_path: Path) -> Non
 
 def test_stack_refuses_a_port_in_use(tmp_path: Path) -> None:
     with occupied_port() as taken, running_stack(tmp_path, "--port", str(taken)) as stack:
-        output, errors = stack.process.communicate(timeout=15)
+        output, errors = stack.process.communicate(timeout=60)
         assert stack.process.returncode == 2
         assert output == ""
         assert errors == (f"fraud-filter: port {taken} is in use: stop what listens there or choose another --port\n")

@@ -281,7 +281,7 @@ def test_a_repair_holds_the_lock_while_it_works(checkpoint: Path) -> None:
         until(lambda: (checkpoint / NAME).exists() and ours in (checkpoint / NAME).read_text(), "the lock")
         with pytest.raises(UsageError) as refused, checkpoint_lock(load({"checkpoint": str(checkpoint)})):
             pass
-        said, _ = program.communicate(timeout=60)
+        said, _ = program.communicate(timeout=240)
     assert program.returncode == 0
     assert "real-time mode can start from it now; the old logs are in" in said
     assert f"a {ours} works on" in str(refused.value)

@@ -116,7 +116,7 @@ def test_what_a_broker_never_confirms_counts_as_failed(broker: Broker, topics: T
         report = sender.run()
     assert (report.sent, report.delivered, report.failed) == (100, 0, 100)
     assert report.error == "not confirmed within 1 s"
-    assert report.duration_s < 15
+    assert report.duration_s < 60
 
 
 def test_replay_keeps_the_recorded_pace(broker: Broker, topics: TopicMaker) -> None:

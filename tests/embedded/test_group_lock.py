@@ -49,21 +49,22 @@ def start(broker: Broker, tmp_path: Path) -> Iterator[Start]:
 def await_held(program: Child) -> float:
     """Seconds until it held the lock."""
     began = time.monotonic()
-    until(lambda: "held" in said(program) or not program.is_alive, "held", LOCK_S + 20)
+    until(lambda: "held" in said(program) or not program.is_alive, "held")
     assert "held" in said(program), said(program)
     return time.monotonic() - began
 
 
+@pytest.mark.timed
 def test_who_is_refused_does_not_disturb_the_holder_who_leaves_at_once(start: Start, tmp_path: Path) -> None:
     first = start("first")
     await_held(first)
     for number in range(2):
         refused = start(f"refused{number}")
-        assert refused.wait(20) == 2
+        assert refused.wait(60) == 2
         assert f"another filter (process {first.pid} on " in said(refused)
     time.sleep(LOCK_S)  # longer than it holds without a word of the brokers
     assert first.is_alive
-    assert first.stop(5) == 0
+    assert first.stop(20) == 0
     second = start("second")
     assert await_held(second) < LOCK_S / 2
     until(lambda: turns(tmp_path) == ["first", "second"], "both have worked, one after the other")
@@ -78,12 +79,13 @@ def test_of_two_standbys_one_holds_it_when_the_holder_is_killed(start: Start, tm
     assert turns(tmp_path) == ["first"]
     os.kill(first.pid or 0, signal.SIGKILL)
     began = time.monotonic()
-    until(lambda: len(turns(tmp_path)) == 2, "the work of one of them", LOCK_S + 20)
+    until(lambda: len(turns(tmp_path)) == 2, "the work of one of them")
     print(f"measured takeover by a standby: {time.monotonic() - began:.1f} s")  # noqa: T201
+    until(lambda: any("held" in said(program) for program in standbys), "its word on it")
     (held,) = [program for program in standbys if "held" in said(program)]
     require_a_gap(tmp_path, held.name)
     (other,) = [program for program in standbys if program is not held]
-    assert held.stop(5) == 0
+    assert held.stop(20) == 0
     await_held(other)
     until(lambda: turns(tmp_path)[-1] == other.name, "the work of the other")
 
@@ -96,7 +98,7 @@ def test_a_program_that_is_stopped_has_lost_it_when_it_goes_on(start: Start, tmp
     await_held(second)
     until(lambda: turns(tmp_path)[-1] == "second", "its work")
     os.kill(first.pid or 0, signal.SIGCONT)
-    assert first.wait(20) == 0
+    assert first.wait(60) == 0
     assert "lost: the lock of the checkpoint" in said(first)
     assert second.is_alive
     require_a_gap(tmp_path, "second")
@@ -116,12 +118,13 @@ def test_all_of_a_machine_that_stands_still_has_lost_it_when_it_goes_on(start: S
     for process in reversed(family):
         with suppress(psutil.NoSuchProcess):  # what goes on first ends the rest
             process.resume()
-    assert first.wait(20) == 0
+    assert first.wait(60) == 0
     late = [when - went_on for when, name in work(tmp_path) if name == "first" and when > went_on]
     print(f"measured work after a standstill: {max(late, default=0) / 1e6:.0f} ms")  # noqa: T201
     assert max(late, default=0) < 5e9  # what remains open: see docs/standby.md
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(("seconds", "lives"), [(2, True), (LOCK_S, False)])
 def test_brokers_that_are_away_for_long_end_the_work(
     broker: Broker, start: Start, tmp_path: Path, seconds: float, lives: bool
@@ -140,7 +143,7 @@ def test_brokers_that_are_away_for_long_end_the_work(
         time.sleep(LOCK_S)
         assert len(work(tmp_path)) > before
     else:
-        assert first.wait(20) == 0
+        assert first.wait(60) == 0
         assert "no Kafka broker has confirmed it for 4 s" in said(first)
 
 
@@ -162,7 +165,7 @@ def test_a_shared_directory_has_one_lock_wherever_it_is_mounted_and_loses_it_wit
     first = start("first", at=str(run))
     await_held(first)
     second = start("second", at=str(mounted_elsewhere))
-    assert second.wait(LOCK_S * 3) == 2, said(second)
+    assert second.wait(60) == 2, said(second)
     assert "another filter" in said(second)
     (run / ID_FILE).unlink()
     until(lambda: "lost: " in said(first), "the loss")

@@ -19,7 +19,7 @@ from running import GOOD
 _MARK = "FRAUD_TEST_INTERRUPTED"
 _END_S = 60.0
 #: A Java that has lost its program ends by itself, once it has begun.
-_GRACE_S = 15.0
+_GRACE_S = 60.0
 _VERBS = {
     "rules-check": ["rules", "check"],
     "rules-test": ["rules", "test", "payments.jsonl"],

@@ -47,7 +47,7 @@ java.end(None, 1)
 
 def test_a_java_that_hangs_at_a_stop_leaves_its_threads_in_the_log(java_home: Path) -> None:  # noqa: ARG001 - it is there
     ran = subprocess.run(
-        [sys.executable, "-c", _HANGS_AT_ITS_STOP], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", _HANGS_AT_ITS_STOP], capture_output=True, text=True, timeout=240, check=False
     )
     assert ran.returncode == 0, ran.stderr
     assert "Full thread dump" in ran.stdout
@@ -86,13 +86,14 @@ def test_collector_and_compiler_are_set_for_latency_or_by_the_user(
     options: str,
 ) -> None:
     argv = [sys.executable, "-c", _TELLS_ITS_OPTIONS, json.dumps(conf)]
-    ran = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False)
     assert ran.stdout.splitlines()[-1:] == [options], ran.stderr
 
 
 #: What `ps` shows of all processes, while Spark has the secret.
 _HAS_OPTIONS = """
 import sys
+from contextlib import suppress
 from pathlib import Path
 from fraud_filter.spark import session
 from fraud_filter.config import load
@@ -100,7 +101,10 @@ from fraud_filter.config import load
 settings = load({"spark_master": "local[1]", "spark_conf": sys.stdin.read()})
 gateway = session.launch(settings)
 spark = session.connect(gateway, settings)
-seen = b"".join(path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists())
+seen = b""
+for path in Path("/proc").glob("[0-9]*/cmdline"):
+    with suppress(OSError):  # of one that has just ended
+        seen += path.read_bytes()
 print(spark.conf.get("spark.x.password"), b"hunt" b"er2" in seen, b"visi" b"ble" in seen)
 print(spark._jsc.hadoopConfiguration().get("fs.x.secret.key"), spark.sparkContext.getConf().get("spark.app.name"))
 spark.stop()
@@ -140,7 +144,7 @@ spark.stop()
 def test_spark_s_log_shows_messages_and_exceptions_as_text() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _LOGS, HOSTILE], env={**os.environ, "PYTHONIOENCODING": "utf-8"}, check=False,
-        timeout=120, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        timeout=240, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     shown = done.stdout.decode()
     assert not ACTING.search(shown), repr(shown)

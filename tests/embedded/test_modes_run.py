@@ -108,7 +108,7 @@ def require_each_record_where_it_belongs(stage: Stage, mode: str) -> Places:
         partition, offset = places[record.key.decode()]
         assert headers["source.topic"] == stage.input
         assert (int(headers["source.partition"]), int(headers["source.offset"])) == (partition, offset)
-        assert 0 <= record.timestamp - int(headers["source.timestamp"]) < 120_000
+        assert 0 <= record.timestamp - int(headers["source.timestamp"]) < 600_000
         if record.topic == stage.rejected:
             assert headers["reject.reason"] == REASONS[record.key.decode()]
         else:
@@ -154,7 +154,7 @@ def require_all_is_served(page: Page, mode: ModeName, places: Places, program: C
     assert page.values("fraud_filter_latest_offset") == ends(places)
     assert set(page.values("fraud_filter_consumer_lag_records").values()) == {0.0}
     assert page.values("fraud_filter_commits_total")[""] >= 1
-    assert time.time() - page.values("fraud_filter_last_progress_timestamp_seconds")[""] < 30
+    assert time.time() - page.values("fraud_filter_last_progress_timestamp_seconds")[""] < 120
     assert page.values("fraud_filter_healthy") == {"": 1.0}
 
 

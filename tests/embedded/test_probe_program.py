@@ -34,7 +34,7 @@ class Program:
         assert found, first
         self.mode, self.port = found[1], int(found[2])
 
-    def line(self, timeout_s: float = 30) -> str:
+    def line(self, timeout_s: float = 60) -> str:
         """The next line that it prints."""
         assert self.process.stdout is not None
         readable, _, _ = select.select([self.process.stdout], [], [], timeout_s)
@@ -66,14 +66,16 @@ def test_the_program_ends_after_its_seconds_with_figures_as_json(outputs: Output
     payments = outputs.pay(*large(20))
     decided = outputs.flag(payments)
     began = time.monotonic()
-    argv = _argv(outputs.stage, "--probe-port", "0", "--seconds", "2.5", "--interval", "1", "--from-beginning")
+    argv = _argv(outputs.stage, "--probe-port", "0", "--seconds", "3.9", "--interval", "1", "--from-beginning")
     ran = subprocess.run([*argv, "--json"], capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
-    assert time.monotonic() - began >= 2.5
+    assert time.monotonic() - began >= 3.9
     lines = [_figures(line) for line in ran.stderr.splitlines() if line.startswith("event=")]
-    assert [line["event"] for line in lines] == ["probe_started", "probe", "probe", "probe_stopped"]
-    assert sum(int(line["flagged"]) for line in lines[1:-1]) == 20
-    assert sum(float(line["records_per_second"]) for line in lines[1:-1]) == pytest.approx(20)
+    told = lines[1:-1]
+    assert 0 < len(told) <= 3
+    assert [line["event"] for line in lines] == ["probe_started", *["probe"] * len(told), "probe_stopped"]
+    assert sum(int(line["flagged"]) for line in told) == 20
+    assert sum(float(line["records_per_second"]) for line in told) == pytest.approx(20)
     expected = latencies(payments, decided)
     assert lines[-1]["max_ms"] == str(max(expected))
     figures = json.loads(ran.stdout)
@@ -103,7 +105,9 @@ def test_a_signal_ends_the_program_with_a_summary(outputs: Outputs, number: sign
 def test_the_metrics_tell_the_latencies_of_the_last_interval(outputs: Outputs) -> None:
     with _running(outputs.stage, "--interval", "1") as program:
         told: dict[str, str] = {}
-        while told.get("flagged") != "20":  # an interval may end between two of them
+        first: dict[str, float] = {}
+        # An interval may end between two payments, or before its page is read.
+        while told.get("flagged") != "20" or math.isnan(first["1"]):
             until(lambda: _figures(program.line())["flagged"] == "0", "an interval without a decision")
             payments = outputs.pay(*large(20))
             time.sleep(0.1)
@@ -111,7 +115,7 @@ def test_the_metrics_tell_the_latencies_of_the_last_interval(outputs: Outputs) -
             told = {}
             while told.get("flagged", "0") == "0":
                 told = _figures(program.line())
-        first = program.interval_ms()
+            first = program.interval_ms()
         until(lambda: math.isnan(program.interval_ms()["1"]), "an interval without a decision")
         second = program.interval_ms()
     names = {"0.5": "p50_ms", "0.95": "p95_ms", "0.99": "p99_ms", "1": "max_ms"}

@@ -17,7 +17,7 @@ from filter_under_load import Run, require_features, rules_with_features
 from fraud_filter.home import HOME
 from fraud_filter.java import class_archive
 from lab.harness.processes import Child, free_ports
-from running import START_S, Stage, wait_until
+from running import START_S, Stage, refusal, wait_until
 
 LOCAL = {
     "SPARK_LOCAL_IP": "127.0.0.1",
@@ -220,9 +220,8 @@ def test_state_that_executors_keep_on_another_disk_is_refused(
     elsewhere = f'mount -t tmpfs none {checkpoint} && exec "$@"'
     cluster.new_worker("unshare", "--mount", "--propagation", "private", "sh", "-c", elsewhere, "sh").start()
     with run("real-time", 0, rules=str(rules_with_features(stage))) as filtering:
-        wait_until(lambda: filtering.program.returncode is not None, "the end", filtering.program, START_S)
-        assert filtering.program.returncode == 2
-        (said,) = [line for line in filtering.program.tail() if "is not shared by the executors of" in line]
+        said = refusal(filtering.program, 2)
+        assert "is not shared by the executors of" in said
         assert "FRAUD_CHECKPOINT" in said
         assert "the driver does not find 4 of 4 files" in said
     assert [path.name for path in checkpoint.iterdir() if path.name.startswith(".executors")] == []

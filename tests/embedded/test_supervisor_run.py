@@ -131,7 +131,7 @@ def test_too_many_restarts_without_progress_are_told_and_end_the_program(stage: 
     (port,) = free_ports(1)
 
     def asked(path: str) -> tuple[int, str]:
-        return get_page("127.0.0.1", port, path, 5)
+        return get_page("127.0.0.1", port, path, 30)
 
     with stage.run(max_restarts="3", restart_backoff_s="0.1", metrics_port=str(port)) as program:
         for lives in (1, 2, 3, 4):

@@ -18,7 +18,7 @@ from fraud_filter.audit.run import audit
 from fraud_filter.metrics.server import get_page
 from fraud_filter.monitor.monitor import Monitor
 from lab.harness.processes import free_ports
-from running import Stage, payment, until, wait_until
+from running import START_S, Stage, payment, until, wait_until
 
 #: Micro-batch mode reads as async-progress mode does, and commits more often.
 MODES = exhaustive(("async-progress", "continuous", "real-time"), but=["async-progress"])
@@ -79,7 +79,7 @@ def test_latest_is_resolved_once_and_what_is_committed_is_decided_over_kills(sta
     fatal = str(mode != "real-time").lower()
     start = {"mode": mode, "starting_offsets": "latest", "metrics_port": str(port), "fail_on_data_loss": fatal}
     with stage.run(**start, restart_backoff_s="0.2", real_time_duration="5 seconds") as program:
-        until(lambda: len(events(program, "started")) == 1, "the query runs", 90)
+        until(lambda: len(events(program, "started")) == 1, "the query runs", START_S)
         java = java_of(program)
         java.suspend()  # Spark still plans
         assert not list(stage.directory.glob("checkpoint/commits/[0-9]*")), "the test came too late"
@@ -94,7 +94,8 @@ def test_latest_is_resolved_once_and_what_is_committed_is_decided_over_kills(sta
         short.begin("second")
         short.commit()
         long.commit()
-        wait_until(lambda: decided(stage) == {"first", "open", "second"}, "the others are decided", program)
+        wait_until(lambda: len(stage.flagged_ids()) == 3 * 2 * COUNT, "the others are decided", program)
+        assert decided(stage) == {"first", "open", "second"}
         wait_until(lambda: lag(port) == 0, "the marks of transactions are no lag", program)
         assert metrics(port)["fraud_filter_lost_records_total"] == 0
         assert metrics(port)["fraud_filter_restarts_total/java-gone"] == 2, events(program, "restarting")
@@ -115,7 +116,7 @@ def test_what_an_open_transaction_holds_is_told_though_there_is_no_lag(stage: St
             return {key.partition("/")[2]: value for key, value in known if key.startswith(f"fraud_filter_{name}/")}
 
         def is_held_up() -> bool:
-            return "an open transaction holds partitions 0, 1" in get_page("127.0.0.1", monitor.port, "/readyz", 5)[1]
+            return "an open transaction holds partitions 0, 1" in get_page("127.0.0.1", monitor.port, "/readyz", 30)[1]
 
         monitor.set_state("running")
         until(lambda: told("held_records") == {"0": 0, "1": 0}, "nothing is held")

@@ -33,7 +33,7 @@ def test_a_master_with_a_secret_runs_a_program_of_who_has_none(broker: Broker) -
 def test_no_progress_in_continuous_mode(broker: Broker) -> None:
     micro_batch, continuous = lines("progress", broker)
     assert "lastProgress one" in micro_batch
-    assert re.search(r"commits [5-9], recentProgress 0, lastProgress None$", continuous)
+    assert re.search(r"commits ([5-9]|\d\d+), recentProgress 0, lastProgress None$", continuous)
 
 
 @pytest.mark.exhaustive
@@ -42,7 +42,7 @@ def test_other_modes_start_from_a_checkpoint_of_continuous_mode_only_with_metada
     assert continuous == "continuous: metadata {''}"
     for mode, without, with_it in zip(("micro-batch", "real-time"), others[::2], others[1::2], strict=True):
         assert re.match(rf"{mode}: metadata none, new_commits 0, error .*watermarkTracker\(\)\S* is null", without)
-        assert re.match(rf"{mode}: metadata {{.*}}, new_commits [2-9], error None", with_it)
+        assert re.match(rf"{mode}: metadata {{.*}}, new_commits ([2-9]|\d\d+), error None", with_it)
 
 
 @pytest.mark.exhaustive

@@ -57,7 +57,7 @@ class Yarn:
                 f"<configuration><property><name>fs.defaultFS</name><value>{self._hdfs.uri}</value></property>"
                 "</configuration>"
             )
-            assert self._cluster.waitForNodeManagersToConnect(30_000)
+            assert self._cluster.waitForNodeManagersToConnect(120_000)
         except BaseException:
             self._end()
             raise
