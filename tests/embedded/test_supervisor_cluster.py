@@ -169,6 +169,20 @@ def test_query_that_dies_of_a_lost_executor_keeps_java_and_decides_once(
         assert filtering.end().duplicated == 0
 
 
+@pytest.mark.timeout(600)
+def test_executors_that_are_lost_again_and_again_end_the_program(run: Callable[..., Run], cluster: Cluster) -> None:
+    """As a record does that kills the executor which reads it: it is searched for then, as after any other end."""
+    with run("real-time", 2, max_restarts="1") as filtering:
+        for lives in (1, 2, 3, 4):
+            starts = lambda: len(events(filtering.program, "started")) == lives  # noqa: B023, E731
+            wait_until(starts, "the query runs", filtering.program, START_S)
+            (name,) = executors_of(cluster.worker)
+            name.kill()
+        assert "gave up after 1 restarts in a row without progress" in refusal(filtering.program, 4)
+        told = events(filtering.program, "restarting")
+        assert [" reason=slots-back " in line for line in told] == [True] * 3, told
+
+
 def lose_executor(run: Run, worker: Child) -> None:
     """Kills one that has a task; the worker starts no other one before the query has ended."""
     before, prefix = run.restarts("slots-back"), "fraud_filter_executor_active_tasks/"

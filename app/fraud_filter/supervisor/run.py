@@ -16,6 +16,7 @@ from fraud_filter.kafka.refusals import NoBrokerError
 from fraud_filter.lock.checkpoint_lock import Lock, checkpoint_lock
 from fraud_filter.metrics.catalogue import MODEL, RESTARTS, RULES_INFO
 from fraud_filter.metrics.filter_metrics import State as ReportedState
+from fraud_filter.monitor.health import LOOP
 from fraud_filter.monitor.monitor import Monitor, StartPosition
 from fraud_filter.query import preflight
 from fraud_filter.query.query import fingerprint
@@ -110,6 +111,8 @@ class FilterRun:
     ) -> None:
         self.settings, self.inputs, self.monitor, self.stop, self.lock = settings, inputs, monitor, stop, lock
         self.standby = standby
+        #: How many queries in a row ended without progress while Java lived on.
+        self.restarts_in_java = 0
         self.policy, self.search = Policy(settings), Search(settings, stop)
         self.written = standby.written if standby else WrittenDecisions(settings)
         self.first = True
@@ -238,11 +241,11 @@ class FilterRun:
         spark, settings = self.spark, self.settings
         with self._within_start():
             self.inputs = inputs = plan_query(spark, self.inputs, settings)
-        with self.stop.hastened_by(self.java.kill):
             if self.first and not self.standby:
                 preflight.check_slots(spark, inputs, settings)
-            else:
-                await_slots(spark, inputs, settings, self.monitor, self.stop)
+        with self.stop.hastened_by(self.java.kill):
+            await_slots(spark, inputs, settings, self.monitor, self.stop)
+        with self._within_start():
             if self.first and not self.stop.requested:
                 check_shared(spark, inputs, settings)
         return "lock-is-held" if self.standby and not self.standby.is_over else "checked"
@@ -342,12 +345,16 @@ class FilterRun:
         """In the same Java, whose own start is most of a restart; a standby lets the other filter go on meanwhile."""
         with suppress(Exception):  # it is on its way out: what can't be ended well is killed
             self._end_query()
-        if self._java_is_lost:
+        self.restarts_in_java = 0 if self.monitor.streak.progress else self.restarts_in_java + 1
+        if self._java_is_lost or self.restarts_in_java >= LOOP:
             raise error
+        self.monitor.streak.begin()
         self.error, self.began = error, time.monotonic()
         if error.reason != "slots-lacking":
             self._count_partitions()
-            if asked_too_few(self.spark, self.inputs, self.settings):
+            with self._within_start():
+                is_too_small = asked_too_few(self.spark, self.inputs, self.settings)
+            if is_too_small:
                 raise error
         self._report_restart(error)
         if self.standby and error.reason == "slots-lacking":

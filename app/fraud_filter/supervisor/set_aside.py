@@ -40,7 +40,9 @@ _log = get_logger(__name__)
 #: After so many ends at the same place a record may be the reason.
 _ENDS = 2
 #: What a record may cause.
-_BY_RECORD: frozenset[Reason] = frozenset(("query-failed", "query-ended", "java-gone", "stalled", "start-hung"))
+_BY_RECORD: frozenset[Reason] = frozenset(
+    ("query-failed", "query-ended", "java-gone", "stalled", "start-hung", "slots-back", "slots-lacking")
+)
 #: What no record causes, by the names of Java's exceptions.
 _ELSEWHERE = re.compile(
     r"(Authentication|Authorization|Timeout|UnknownTopicOrPartition|NotEnoughReplicas\w*|NotLeaderOrFollower|Disconnect|"
