@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -85,7 +86,7 @@ def test_a_broker_that_is_away_for_a_while(stage: Stage, broker: Broker, mode: s
 @pytest.fixture
 def waiting(stage: Stage) -> Iterator[Child]:
     """A filter whose Java process was killed, in the back-off before its restart."""
-    with stage.run(restart_backoff_s="60") as program:
+    with stage.run(restart_backoff_s="300") as program:
         wait_until(lambda: bool(events(program, "started")), "the query runs", program)
         java_of(program).kill()
         wait_until(lambda: bool(events(program, "restarting")), "the back-off", program)
@@ -99,8 +100,8 @@ def test_sigterm_ends_a_back_off_and_the_checkpoint_is_locked_until_then(stage: 
         message = refusal(second, 2)
         assert f"another filter (process {waiting.pid}) works on" in message
     began = time.monotonic()
-    assert waiting.stop(20) == 0
-    assert time.monotonic() - began < 5
+    assert waiting.stop(60) == 0
+    assert time.monotonic() - began < 30
 
 
 def test_sigterm_while_spark_starts(stage: Stage) -> None:
@@ -108,7 +109,7 @@ def test_sigterm_while_spark_starts(stage: Stage) -> None:
         java_of(program)
         began = time.monotonic()
         assert program.stop(30) == 0, program.tail()
-        assert time.monotonic() - began < 15
+        assert time.monotonic() - began < 25
         assert not events(program, "started")
 
 
@@ -124,7 +125,7 @@ def test_sigterm_while_java_hangs(stage: Stage, is_watched: bool) -> None:
         os.kill(java, signal.SIGSTOP)
         began = time.monotonic()
         assert program.stop(30) == 0, program.tail()
-        assert time.monotonic() - began < 13
+        assert time.monotonic() - began < 25
 
 
 def test_too_many_restarts_without_progress_are_told_and_end_the_program(stage: Stage) -> None:
@@ -148,8 +149,12 @@ def test_too_many_restarts_without_progress_are_told_and_end_the_program(stage: 
         assert "gave up after 3 restarts in a row without progress" in refusal(program, 4)
 
 
-def has_committed(stage: Stage) -> bool:
-    return any(entry.name.isdigit() for entry in stage.directory.glob("checkpoint/commits/*"))
+def committed(stage: Stage) -> list[int]:
+    """Next offsets to read, as the newest committed entry has them."""
+    checkpoint = stage.directory / "checkpoint"
+    newest = max((int(entry.name) for entry in checkpoint.glob("commits/[0-9]*")), default=None)
+    entry = "{}" if newest is None else (checkpoint / f"offsets/{newest}").read_text().splitlines()[-1]
+    return [*json.loads(entry).get(stage.input, {}).values()]
 
 
 def test_lost_records_are_named_and_a_foreign_checkpoint_is_refused(
@@ -159,7 +164,7 @@ def test_lost_records_are_named_and_a_foreign_checkpoint_is_refused(
     with stage.run() as program, closing(Decisions(stage)) as decisions:
         ends = {number: end - 1 for number, end in decisions.ends().items()}
         wait_until(lambda: decisions.fresh(ends), "all are decided", program)
-        wait_until(lambda: has_committed(stage), "the batch is committed", program)
+        wait_until(lambda: sum(committed(stage)) == 20, "all are committed", program)
         assert program.stop(30) == 0, program.tail()
     places = stage.send((f"c{n}", payment(f"q{n}", 6000)) for n in range(20))
     lost = [offset for partition, offset in places if partition == 0]
@@ -179,7 +184,7 @@ def test_real_time_mode_goes_on_after_lost_records_where_it_may_and_with_added_p
     short = {"mode": "real-time", "real_time_duration": "5 seconds"}
     stage.send((f"c{n}", payment(f"p{n}", 6000)) for n in range(20))
     with stage.run(**short) as program:
-        wait_until(lambda: has_committed(stage), "the batch is committed", program)
+        wait_until(lambda: sum(committed(stage)) == 20, "all are committed", program)
         assert program.stop(30) == 0, program.tail()
     places = stage.send((f"c{n}", payment(f"q{n}", 6000)) for n in range(20))
     lost = [offset for partition, offset in places if partition == 0]

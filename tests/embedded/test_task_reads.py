@@ -23,7 +23,8 @@ def offsets(page: Page, name: str) -> dict[str, float]:
 
 def test_running_tasks_tell_what_they_have_read_and_no_more(stage: Stage) -> None:
     page = Page(*free_ports(1))
-    with stage.run(mode="real-time", metrics_port=str(page.port)) as program, Feed(stage, rate=100) as feed:
+    long = {"mode": "real-time", "real_time_duration": "1 hour", "metrics_port": str(page.port)}
+    with stage.run(**long) as program, Feed(stage, rate=100) as feed:
         wait_until(lambda: bool(events(program, "started")), "the query runs", program)
         began = time.monotonic()
         wait_until(lambda: min(offsets(page, "read_offset").values(), default=0) > 0, "both tasks tell", program)
@@ -44,7 +45,7 @@ def test_running_tasks_tell_what_they_have_read_and_no_more(stage: Stage) -> Non
         assert offsets(page, "commits_total") == {"": 0}
         assert set(offsets(page, "committed_offset").values()) <= {0.0}
         assert program.stop(30) == 0, program.tail()
-    with stage.run(mode="real-time", metrics_port=str(page.port)) as program:
+    with stage.run(**long) as program:
         # What a stop in the midst of a batch leaves uncommitted is read again, and counts from there.
         wait_until(lambda: sum(offsets(page, "read_offset").values()) == sent, "all is told again", program)
         stage.send((f"c{n}", payment(f"p{n}", 6000)) for n in range(20))

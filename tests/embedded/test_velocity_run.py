@@ -80,8 +80,7 @@ def test_each_payment_is_decided_once_by_its_own_window_also_after_a_kill(run: R
         assert first.rejected == first.rejected_expected > 0
         _check_flags(run.stage.written()[run.stage.flagged])
         _check_state(run.page, program)
-        run.pay(1)
-        run.await_all(program)  # in a batch that lasts longer than that
+        run.pay_uncommitted(program)
         os.kill(program.pid or 0, signal.SIGKILL)
     finally:
         program.stop()

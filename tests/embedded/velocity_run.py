@@ -90,6 +90,20 @@ class Run:
             value = value[:-5]
         return (shop or "none") if shop in SHOPS else str(draw.random()), value
 
+    def pay_uncommitted(self, program: Child) -> None:
+        """Payments that are decided in a batch that has not ended."""
+
+        def decided_between_commits() -> bool:
+            before = self._commits()
+            self.pay(1)
+            self.await_all(program)
+            return before == self._commits()
+
+        wait_until(decided_between_commits, "a batch that outlasts its payments", program)
+
+    def _commits(self) -> int:
+        return len(list(self.stage.directory.glob("checkpoint/commits/[0-9]*")))
+
     @property
     def decided(self) -> set[tuple[int, int]]:
         """Partition and offset of the payments with a decision."""
