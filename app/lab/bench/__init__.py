@@ -2,5 +2,4 @@
 
 import logging
 
-# It warns where its first start on a machine takes longer than 5 s: the output is for what was measured.
-logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
+logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # it warns of a slow first start

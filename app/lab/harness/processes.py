@@ -185,6 +185,7 @@ def kill_family(child: Child) -> float:
     signal_each(family, signal.SIGSTOP)
     at = time.time()
     signal_each(family, signal.SIGKILL)
+    child.wait(60)  # else a start that follows could find it running
     return at
 
 

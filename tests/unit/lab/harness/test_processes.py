@@ -19,7 +19,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixe
 
 from fraud_filter.errors import FraudFilterError
 from lab.harness import processes
-from lab.harness.processes import Child, free_ports, stop_signals
+from lab.harness.processes import Child, free_ports, kill_family, stop_signals
 from lab.harness.waiting import TooLateError, let_pass, wait_until
 
 soon = retry(
@@ -190,3 +190,12 @@ def test_a_wait_ends_with_the_program_that_should_bring_it_about(tmp_path: Path)
 def test_no_time_is_lost_on_a_program_that_has_ended(tmp_path: Path) -> None:
     with sh(tmp_path, "exit 3") as child, pytest.raises(FraudFilterError, match="the script ended with exit code 3"):
         let_pass(3600, [child])
+
+
+def test_a_program_that_was_killed_with_its_family_has_ended(tmp_path: Path) -> None:
+    """The kernel frees its memory first; a start in the meantime would find a program that runs."""
+    script = "held = bytearray(b'x') * 300_000_000; print('large', flush=True); import time; time.sleep(60)"
+    with Child("a large program", [sys.executable, "-c", script], log=tmp_path / "log") as child:
+        assert_log(child, "large")
+        kill_family(child)
+        assert not child.is_alive
