@@ -282,6 +282,6 @@ def test_new_secrets_are_made_and_used_when_the_old_are_removed_or_end(secured: 
     assert _brokers(_settings(secured)) == 1
     _is_refused(_settings(secured, kafka_sasl_password_file=str(old)), "uthentication failed")
     before = _ask_prometheus(secured, DECIDED)
-    # More, or less: the new probe counts anew, and may not have been scraped yet.
+    # The new probe counts from 0; until it is scraped, Prometheus answers with the count of the old one.
     wait_until("flagged payments", lambda: 0 < _ask_prometheus(secured, DECIDED) != before, timeout_s=240)
     nothing_is_lost(secured)

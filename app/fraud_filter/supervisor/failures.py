@@ -29,7 +29,7 @@ Reason = Literal[
 REASONS: tuple[Reason, ...] = get_args(Reason)
 #: Something else must come back first: no restart of this program helps.
 AWAY: frozenset[Reason] = frozenset({"broker-away", "spark-away", "checkpoint-away", "transaction-open"})
-#: The query alone must start again, at first: executors were lost, or partitions added.
+#: The query alone must start again, unless that repeats: executors were lost, or partitions added.
 OUTLIVED_BY_JAVA: frozenset[Reason] = frozenset({"partitions-added", "slots-back", "slots-lacking"})
 
 

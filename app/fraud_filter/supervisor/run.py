@@ -239,12 +239,14 @@ class FilterRun:
 
     def _check(self) -> Event:
         spark, settings = self.spark, self.settings
+        waits = self.standby is not None or not self.first
         with self._within_start():
             self.inputs = inputs = plan_query(spark, self.inputs, settings)
-            if self.first and not self.standby:
+            if not waits:
                 preflight.check_slots(spark, inputs, settings)
-        with self.stop.hastened_by(self.java.kill):
-            await_slots(spark, inputs, settings, self.monitor, self.stop)
+        if waits:
+            with self.stop.hastened_by(self.java.kill):
+                await_slots(spark, inputs, settings, self.monitor, self.stop)
         with self._within_start():
             if self.first and not self.stop.requested:
                 check_shared(spark, inputs, settings)
