@@ -143,13 +143,12 @@ def require_worker_is_waited_for(run: Run, cluster: Cluster) -> None:
     await_healthy(run)
 
 
+@pytest.mark.exhaustive  # a task that Spark tries again ends the query in test_written
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("cores", "duration", "losses"),
     [
-        pytest.param(
-            2, "5 minutes", 2, id="tried-at-once", marks=pytest.mark.exhaustive
-        ),  # both times at the same offsets
+        pytest.param(2, "5 minutes", 2, id="tried-at-once"),  # both times at the same offsets
         pytest.param(1, "5 seconds", 1, id="tried-when-the-batch-is-over"),  # it reads nothing then, and ends well
     ],
 )

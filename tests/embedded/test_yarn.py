@@ -61,10 +61,14 @@ def run(yarn: Yarn, hdfs: Hdfs, stage: Stage, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("mode", ["real-time", pytest.param("continuous", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    ("mode", "kills"),
+    [("real-time", 0), *(pytest.param(mode, 1, marks=pytest.mark.exhaustive) for mode in ("real-time", "continuous"))],
+)
 def test_long_tasks_are_spread_over_containers_and_one_that_is_killed_is_replaced(
-    run: Callable[..., Run], yarn: Yarn, mode: str
+    run: Callable[..., Run], yarn: Yarn, mode: str, kills: int
 ) -> None:
+    """Executors of another cluster are killed in `test_supervisor_cluster`."""
     with run(mode) as filtering:
         filtering.await_fresh("the start on YARN", _START_S)
         # Each partition has a task as long as a batch, and each of the two executors one of them.
@@ -73,9 +77,10 @@ def test_long_tasks_are_spread_over_containers_and_one_that_is_killed_is_replace
         assert (found["fraud_filter_task_slots_needed"], found["fraud_filter_task_slots_granted"]) == (2, 2)
         filtering.await_commit()
         (master,) = yarn.application_masters
-        yarn.executors[0].kill()
-        wait_until(lambda: bool(events(filtering.program, "restarting")), "a restart", filtering.program)
-        filtering.await_fresh("kill -9 of an executor", _START_S)
+        for executor in yarn.executors[:kills]:
+            executor.kill()
+            wait_until(lambda: bool(events(filtering.program, "restarting")), "a restart", filtering.program)
+            filtering.await_fresh("kill -9 of an executor", _START_S)
         assert [each.pid for each in yarn.application_masters] == [master.pid]
         assert filtering.end().duplicated == 0
 
