@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from fraud_filter.generator.sender import Sender
     from fraud_filter.generator.source import Pace, Source
 
-_BURST_FACTOR = 10.0
-
 _FILE = click.Path(path_type=Path)
 
 
@@ -32,9 +30,6 @@ def _number(name: str, unit: str, meaning: str, default: float | None = None) ->
 @click.command()
 @_number("--rate", "N", "records per second", 100)
 @click.option("--at-random", is_flag=True, help="records at random moments (a Poisson process), not in even steps")
-@_number("--burst-every", "S", "a burst so often, at the end of each S seconds  [none]")
-@_number("--burst-length", "S", "burst: how long each takes", 1)
-@_number("--burst-rate", "N", "burst: records per second in it  [10 x --rate]")
 @click.option("--count", type=int, metavar="N", help="stop after N records")
 @_number("--seconds", "S", "stop after S seconds")
 @_number("--flagged-share", "X", "share that matches a shipped rule", 0.05)
@@ -114,9 +109,9 @@ def _replayed(settings: Settings, given: dict[str, Any]) -> Source:
     from fraud_filter.schema import load_schema
 
     _refuse(("flagged_share", "malformed_share", "fraud_share", "seed"), "is for made-up payments, not for --replay")
-    own_pace = any(map(_is_given, ("rate", "burst_every", "at_random")))
+    own_pace = any(map(_is_given, ("rate", "at_random")))
     if own_pace:
-        _refuse(("speed",), "is a multiple of the recorded pace: leave out --rate and --burst-every")
+        _refuse(("speed",), "is a multiple of the recorded pace: leave out --rate")
     pace = _pace(given, seed=0)
     return Replay(
         given["replay"],
@@ -128,15 +123,9 @@ def _replayed(settings: Settings, given: dict[str, Any]) -> Source:
 
 
 def _pace(given: dict[str, Any], seed: int) -> Pace:
-    from fraud_filter.generator.source import AtRandom, Burst, Steady
+    from fraud_filter.generator.source import AtRandom, Steady
 
-    rate, every = given["rate"], given["burst_every"]
-    if every is None:
-        _refuse(("burst_rate", "burst_length"), "goes with --burst-every only")
-        return AtRandom(rate, seed) if given["at_random"] else Steady(rate)
-    _refuse(("at_random",), "does not go with --burst-every")
-    burst_rate = rate * _BURST_FACTOR if given["burst_rate"] is None else given["burst_rate"]
-    return Burst(rate, burst_rate, every, given["burst_length"])
+    return AtRandom(given["rate"], seed) if given["at_random"] else Steady(given["rate"])
 
 
 def _is_given(name: str) -> bool:

@@ -9,7 +9,6 @@ import click
 
 from fraud_filter.cli.options import GroupedCommand, settings_options
 from fraud_filter.config import Settings
-from fraud_filter.errors import EXIT_OK
 from fraud_filter.text.logs import formatter
 
 #: Modules of py4j that log the death of Java with stack traces, some of it past their own loggers.
@@ -43,14 +42,8 @@ def command(settings: Settings, standby: bool) -> int:
     help="end the running filter at once and not at its next commit; the log tells beforehand how many records may be "
     "read again",
 )
-@click.option(
-    "--rollback",
-    is_flag=True,
-    help="run nothing: the former filter, which waits, warm, takes over again with its own rules, mode and settings; "
-    "of those given here checkpoint and spark_conf count",
-)
 @settings_options(*(name for name in Settings.model_fields if name not in ("topics_file", "probe_port")))
-def handover(settings: Settings, now: bool, rollback: bool) -> int:
+def handover(settings: Settings, now: bool) -> int:
     """Run the filter with these settings, other rules (--rules FILE) say, in place of the one that runs.
 
     The new one is checked and warmed up beside the running one, as a standby; bad input ends it with exit code 2 and
@@ -58,23 +51,11 @@ def handover(settings: Settings, now: bool, rollback: bool) -> int:
     real_time_duration), takes over, and runs on, until SIGTERM or Ctrl-C. Where no filter works on the checkpoint it
     starts at once.
 
-    The former one ends with exit code 0; started with --standby, or by a handover, it waits as a standby: --rollback
-    hands back to it. Continuous mode has no commit without records after it: some milliseconds of them are read
+    The former one ends with exit code 0; started with --standby, or by a handover, it waits as a standby: SIGUSR1
+    has it take over again. Continuous mode has no commit without records after it: some milliseconds of them are read
     again. Exit codes as of `run`.
     """
-    if rollback:
-        return _roll_back(settings, now=now)
     return _run(settings, standby=True, asks="now" if now else "commit")
-
-
-def _roll_back(settings: Settings, *, now: bool) -> int:
-    from fraud_filter.checkpoint.files import open_checkpoint
-    from fraud_filter.supervisor.rollback import roll_back
-
-    with open_checkpoint(settings.checkpoint, settings) as files:
-        roll_back(files, settings, "now" if now else "commit", lambda text: click.echo(text, err=True))
-    click.echo("the former filter works again, and the one that it took over from waits in its place")
-    return EXIT_OK
 
 
 def _run(settings: Settings, *, standby: bool = False, asks: Literal["commit", "now"] | None = None) -> int:

@@ -37,14 +37,16 @@ FORMER = {
 }
 
 
+_BURSTS = "the rate is steady: for a burst call `fraud-filter generate --rate N --seconds S` beside it"
 #: An option that is gone -> what to do instead; those of settings are in `config.GONE`.
 FORMER_OPTIONS = {
     "--clock-offset": "leave it out: latency is measured by the brokers' clock, and no sender's",
     "--interrupt": "`fraud-filter lab trial kill,handover,rules,switch` does that",
-    "--profile": "`--burst-every` makes bursts, without it the rate is steady",
+    **dict.fromkeys(("--burst-every", "--burst-length", "--burst-rate", "--profile"), _BURSTS),
     "--ramp-seconds": "give `--rate`, and call `fraud-filter generate` again for another rate",
     "--ramp-to": "give `--rate`, and call `fraud-filter generate` again for another rate",
     "--report": "`--json` prints the report as JSON: redirect it into a file",
+    "--rollback": "send SIGUSR1 to the filter that waits: it takes over again at the next commit",
 }
 #: extra -> the modules that its packages bring, by the names that they are imported by.
 EXTRAS = {

@@ -6,7 +6,6 @@ A pace is a formula over the number of a record: steady, at random, or in bursts
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -28,10 +27,10 @@ class Pace(Protocol):
         ...
 
 
-def check_rate(option: str, rate: float) -> None:
-    """Raises UsageError, naming the option, unless `rate` is above 0 and at most a million payments/s."""
+def check_rate(rate: float) -> None:
+    """Raises UsageError unless `rate` is above 0 and at most a million payments/s."""
     if not 0 < rate <= 1_000_000:
-        raise UsageError(f"{option} {rate:g} is not accepted: give records per second, above 0, at most 1000000")
+        raise UsageError(f"--rate {rate:g} is not accepted: give records per second, above 0, at most 1000000")
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Steady:
     rate: float
 
     def __post_init__(self) -> None:
-        check_rate("--rate", self.rate)
+        check_rate(self.rate)
 
     def due_s(self, first: int, count: int) -> Seconds:
         """See Pace."""
@@ -63,7 +62,7 @@ class AtRandom:
     seed: int
 
     def __post_init__(self) -> None:
-        check_rate("--rate", self.rate)
+        check_rate(self.rate)
 
     def due_s(self, first: int, count: int) -> Seconds:
         """See Pace."""
@@ -71,36 +70,6 @@ class AtRandom:
         moments = [block + np.sort(np.random.default_rng([self.seed, block]).random(_BLOCK)) for block in blocks]
         begin = first % _BLOCK
         return np.concatenate(moments)[begin : begin + count] * _BLOCK / self.rate
-
-
-@dataclass(frozen=True)
-class Burst:
-    """`rate` payments/s, but `burst_rate` in the last `burst_length` of every `burst_every` seconds."""
-
-    rate: float
-    burst_rate: float
-    burst_every: float
-    burst_length: float
-
-    def __post_init__(self) -> None:
-        check_rate("--rate", self.rate)
-        check_rate("--burst-rate", self.burst_rate)
-        if not 0 < self.burst_length < self.burst_every < math.inf:
-            raise UsageError(
-                f"--burst-length {self.burst_length:g} with --burst-every {self.burst_every:g} is not "
-                "accepted: give seconds, the length above 0 and below the other"
-            )
-
-    def due_s(self, first: int, count: int) -> Seconds:
-        """See Pace."""
-        quiet_s = self.burst_every - self.burst_length
-        quiet = self.rate * quiet_s
-        period, within = np.divmod(
-            np.arange(first, first + count, dtype=np.float64), quiet + self.burst_rate * self.burst_length
-        )
-        calm = np.minimum(within, quiet) / self.rate
-        due: Seconds = period * self.burst_every + calm + np.maximum(within - quiet, 0) / self.burst_rate
-        return due
 
 
 @dataclass(frozen=True)

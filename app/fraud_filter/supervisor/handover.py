@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _log = get_logger(__name__)
-REQUEST, ROLLBACK = f"{FOLDER}/handover.json", f"{FOLDER}/rollback.json"
+REQUEST = f"{FOLDER}/handover.json"
 #: When the active filter is to end: at its next commit, or at once.
 When = Literal["commit", "now"]
 #: What a standby that waits is told to ask for.
@@ -36,12 +36,10 @@ _STALE_S = 5.0
 
 @dataclass
 class Request:
-    """Ours; `renew` is to be called often, `withdraw` at the end of the wait. `id`: of the filter that takes over."""
+    """Ours; `renew` is to be called often, `withdraw` at the end of the wait."""
 
     files: CheckpointFiles
     when: When
-    id: str
-    path: str = REQUEST
     _count: int = 0
     _renewed_at: float | None = None
 
@@ -54,23 +52,22 @@ class Request:
         now = time.monotonic()
         if self._renewed_at is None or now - self._renewed_at >= _RENEW_S:
             self._count += 1
-            said = {"id": self.id, "when": self.when, "count": self._count}
-            self.files.write(self.path, json.dumps(said).encode())
+            said = {"when": self.when, "count": self._count}
+            self.files.write(REQUEST, json.dumps(said).encode())
             self._renewed_at = now
 
     def withdraw(self) -> None:
         """We ask for nothing any more."""
         with suppress(CheckpointError):
             if self._renewed_at is not None:
-                self.files.remove(self.path)
+                self.files.remove(REQUEST)
 
 
 class Inbox:
-    """What the active filter is asked for, or the former one, at another `path`."""
+    """What the active filter is asked for."""
 
-    def __init__(self, files: CheckpointFiles, path: str = REQUEST, *, of: str = "") -> None:
-        """`of`: the filter that is to take over; whichever, where it is empty."""
-        self._files, self._path, self._of = files, path, of
+    def __init__(self, files: CheckpointFiles) -> None:
+        self._files = files
         self._last: bytes | None = None
         self._changed_at: float | None = None
 
@@ -91,19 +88,17 @@ class Inbox:
             return None
         try:
             said = json.loads(content)
-            if self._of not in ("", said["id"]):
-                return None
             return "now" if said["when"] == "now" else "commit"
         except (ValueError, KeyError, TypeError):
             return None
 
     def _read(self) -> bytes | None:
         try:
-            return self._files.read(self._path) if self._files.exists(self._path) else None
+            return self._files.read(REQUEST) if self._files.exists(REQUEST) else None
         except BrokenEntryError:  # it is just being replaced
             return self._last
         except CheckpointError:
-            if self._files.exists(self._path):
+            if self._files.exists(REQUEST):
                 raise
             return None
 

@@ -28,7 +28,6 @@ from fraud_filter.supervisor.handover import Handover, When, asked_by_signals
 from fraud_filter.supervisor.java import Java, silence
 from fraud_filter.supervisor.policy import Policy
 from fraud_filter.supervisor.query_run import Ending, explain_end, plan_query, prepare, start
-from fraud_filter.supervisor.rollback import note_former
 from fraud_filter.supervisor.set_aside import Search, set_aside
 from fraud_filter.supervisor.signals import Stop, stop_on_signals
 from fraud_filter.supervisor.standby import Standby
@@ -122,7 +121,7 @@ class FilterRun:
         self.error: RestartableError | None = None
         self._java: Java | None = None
         self._spark: SparkSession | None = None
-        self._query: tuple[StreamingQuery, Ending, StartPosition, Handover] | None = None
+        self._query: tuple[StreamingQuery, Ending, Handover] | None = None
         self.steps: dict[State, Callable[[], Event]] = {
             "launching": self._launch,
             "checking": self._check,
@@ -316,7 +315,7 @@ class FilterRun:
             ending = Ending(query, self.settings, prepared, gives_way=gives_way)
             self.monitor.watch(spark, query, inputs, position, ending.alarm, gives_way=gives_way)
             handover = Handover(spark, query, inputs.mode, position.files, ending.hand_over)
-        self._query, self.first = (query, ending, position, handover), False
+        self._query, self.first = (query, ending, handover), False
         return "started"
 
     def _find_position(self, *, state_is_broken: bool = False) -> tuple[Settings, StartPosition]:
@@ -329,7 +328,7 @@ class FilterRun:
     def _follow(self) -> Event:
         """Makes no call that could hang."""
         assert self._query  # noqa: S101 - it was started
-        _, ending, _, handover = self._query
+        _, ending, handover = self._query
         error = ending.wait(self.java, self.stop)
         if isinstance(error, RestartableError) and error.reason == "stalled":
             self.java.kill()  # else each call that still waits for it delays the next filter
@@ -371,10 +370,7 @@ class FilterRun:
             RestartableError: Java did not outlive it, and this filter is to wait as a standby.
         """
         assert self._query  # noqa: S101 - it runs
-        position = self._query[2]
         self._end_query()
-        with self.java.killed_after(self.settings.stop_timeout_s), suppress(CheckpointError):  # it is for a rollback
-            note_former(position.files, self.standby.id if self.standby else "")
         self.lock.release()
         _log.warning("handed_over", mode=self.settings.mode, query=self.settings.query_name)
         self.stop.event.wait(_AFTER_HANDOVER_S)

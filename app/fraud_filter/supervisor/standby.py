@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from fraud_filter.monitor.monitor import Monitor
 from fraud_filter.query.preflight import Inputs
 from fraud_filter.query.query import fingerprint
 from fraud_filter.supervisor.failures import RestartableError
-from fraud_filter.supervisor.handover import ROLLBACK, Inbox, Request, When
+from fraud_filter.supervisor.handover import Request, When
 from fraud_filter.supervisor.java import Java, silenced
 from fraud_filter.supervisor.losses import compare
 from fraud_filter.supervisor.query_run import Prepared, prepare
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
 _log = get_logger(__name__)
 #: Seconds between two looks at what the active filter runs with.
 _COMPARE_S = 10.0
-#: Seconds between two looks for a rollback that a user asks for.
-_ROLLBACK_S = 1.0
 
 
 @dataclass
@@ -53,8 +50,6 @@ class Standby:
     asks: When | None = None
     is_over: bool = False
     prepared: Prepared | None = None
-    #: By which a rollback names us.
-    id: str = field(default_factory=lambda: uuid.uuid4().hex)
     #: What the outputs hold; followed while we wait.
     written: WrittenDecisions = field(init=False)
     _is_warm: bool = False
@@ -134,18 +129,9 @@ class Standby:
 
     def _watch(self, java: Java, files: CheckpointFiles, inputs: Inputs, own: Fingerprint) -> None:
         request: Request | None = None
-        rollback, goes_back = Inbox(files, ROLLBACK, of=self.id), False
-        compare_at, rollback_at = time.monotonic() + _COMPARE_S, 0.0
+        compare_at = time.monotonic() + _COMPARE_S
         try:
             while not self._is_due(files):
-                if time.monotonic() >= rollback_at:
-                    when = self._look(rollback)
-                    if goes_back and not when and request:
-                        request.withdraw()
-                        request, goes_back = None, False
-                    elif when and not request:
-                        self.asks, goes_back = when, True
-                    rollback_at = time.monotonic() + _ROLLBACK_S
                 if when := self.asks:
                     self.asks = None  # what comes back to the queue waits in its turn
                     self._check_state(files, inputs)
@@ -179,14 +165,7 @@ class Standby:
             found = compare(files, self.settings)
             again = str(sum(max(0, end - (found.at or {}).get(n, end)) for n, end in found.ends.items()))
         _log.warning("asking_for_handover", at=when, payments_read_again_at_most=again)
-        return Request(files, when, self.id)
-
-    def _look(self, rollback: Inbox) -> When | None:
-        try:
-            return rollback.look()
-        except CheckpointError as error:
-            _log.warning("standby_blind", query=self.settings.query_name, reason=error)
-            return None
+        return Request(files, when)
 
     def _compare(self, files: CheckpointFiles, own: Fingerprint) -> None:
         """Says it once when our rules or settings are, or are no longer, other ones than the active filter's."""

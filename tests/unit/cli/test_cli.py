@@ -72,6 +72,7 @@ def test_config_prints_what_is_in_force_and_masks_secrets(tmp_path: Path) -> Non
             ["run", "--socket-server", "nowhere"],
             "--socket-server is no option any more: give host and port",
         ),
+        (["handover", "--rollback"], "--rollback is no option any more: send SIGUSR1 to the filter that waits"),
         (
             ["run", "--mode", "async-progress", "--source", "format"],
             "'format' works in micro-batch, continuous, real-time",

@@ -5,22 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-from fraud_filter.generator.source import AtRandom, Burst, Pace, Steady
-
-
-def _in_second(pace: Pace, second: int, payments: int) -> int:
-    """How many of the first `payments` are due within that second."""
-    due = pace.due_s(0, payments)
-    return int(((due >= second) & (due < second + 1)).sum())
+from fraud_filter.generator.source import AtRandom, Pace, Steady
 
 
 def test_steady_is_evenly_spaced() -> None:
     assert Steady(4).due_s(0, 5).tolist() == [0, 0.25, 0.5, 0.75, 1]
-
-
-def test_burst_comes_at_the_end_of_each_period() -> None:
-    pace = Burst(rate=10, burst_rate=200, burst_every=3, burst_length=1)
-    assert [_in_second(pace, second, 700) for second in range(6)] == [10, 10, 200, 10, 10, 200]
 
 
 def test_at_random_gaps_are_those_of_a_poisson_process_at_the_planned_rate() -> None:
@@ -29,7 +18,7 @@ def test_at_random_gaps_are_those_of_a_poisson_process_at_the_planned_rate() -> 
     assert [(gaps_s < at / 50).mean() for at in (0.1, 1, 3)] == pytest.approx([0.095, 0.632, 0.95], abs=0.01)
 
 
-@pytest.mark.parametrize("pace", [Steady(70), Burst(20, 900, 2, 0.5), AtRandom(70, seed=1)])
+@pytest.mark.parametrize("pace", [Steady(70), AtRandom(70, seed=1)])
 def test_due_times_rise_and_do_not_depend_on_how_they_are_asked_for(pace: Pace) -> None:
     whole = pace.due_s(0, 3000)
     assert 0 <= whole[0] < 0.1
