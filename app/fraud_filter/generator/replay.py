@@ -1,23 +1,25 @@
-"""A file's records, sent as a source: DuckDB reads them, a SELECT shapes them, the payment schema types them."""
+"""A file's records, sent as a source: DuckDB reads them, and a SELECT shapes them. No value changes on the way: one
+that does not fit the payment schema is sent as it is, and the filter rejects it.
+"""
 
 from __future__ import annotations
 
 import glob
+import json
 import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from fraud_filter.errors import UsageError
-from fraud_filter.generator.source import Batch, Pace, encoded
+from fraud_filter.generator.source import Batch, Pace
+from fraud_filter.model.saved import NUMBERS
 from fraud_filter.schema import Field, PaymentSchema
-from fraud_filter.text.ddl import WHOLE, Kind
 
 #: What a SELECT calls the file.
 TABLE = "file"
@@ -28,28 +30,23 @@ KEY, _CARD = "_key", "card_id"
 
 _SHIPPED = Path(__file__).parent / "selects"
 
+_JSON = (".jsonl", ".ndjson", ".json")
+
 _READERS = {
-    # Nothing is guessed: an uneven row would become the header, and the rows before it be left out. All columns are
-    # text, for the schema to type.
+    # Nothing is guessed: an uneven row would become the header, and the rows before it be left out.
     ".csv": "read_csv({path}, all_varchar = true, header = true, skip = 0, delim = ',', quote = '\"', escape = '\"', "
     "comment = '', allow_quoted_nulls = false)",
-    **dict.fromkeys((".jsonl", ".ndjson", ".json"), "read_json({path}, columns = {columns})"),
+    **dict.fromkeys(_JSON, "read_json({path}, columns = {columns})"),
     ".parquet": "read_parquet({path})",
 }
-
-#: Integers, also as a column of DOUBLE shows them.
-_INTEGER = r"[+-]?[0-9]+(\.0*)?"
-
-#: A decimal number of so many digits is the same after a DOUBLE, which is what JSON's readers take.
-_DIGITS = 15
-
-#: A distance from UTC, after a time.
-_ZONE = r":[0-9]{2}(\.[0-9]+)?[+-](0[1-9]|1[0-9]|00:?(0[1-9]|[1-9]))"
 
 _COMPRESSED = (".gz", ".zst")
 
 #: JSON has times and UUIDs as text, and so has a SELECT: DuckDB's guess would change how they are written.
 _GUESSED = re.compile(r"(?:^|(?<= ))(?:DATE|TIME|TIMESTAMP|TIMESTAMP WITH TIME ZONE|UUID)(?=[],)[]|$)")
+
+#: A text that JSON has without quotes.
+_BARE = re.compile(r"true|false|-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 _SETTINGS = (
     # One thread is fast enough, and leaves the others to what is measured; a small buffer holds up the sender for 2 ms,
@@ -60,10 +57,9 @@ _SETTINGS = (
 
 
 class Selection:
-    """The records that a SELECT makes of a file, typed by the schema.
+    """The records of a file, or those that a SELECT makes of its rows.
 
     Attributes:
-        fields: names of the fields that the records carry, in the order of the schema.
         time_field: the field that tells when a record was made: created_at, else the first TIMESTAMP; or None.
     """
 
@@ -81,67 +77,82 @@ class Selection:
         self._path = path
         self._database = duckdb.connect()
         self._database.execute(_SETTINGS)
-        # Read as an integer, 1.5 would be rounded; read as text, 1.50 would become "1.5".
-        kinds = {field.name.lower(): "JSON" if _is_raw(field) else _duck(field.kind) for field in schema.fields}
         with self._explained():
             path.open("rb").close()
-            self._open({} if select else kinds)
-        self._sql = _read(select) if select else f"SELECT * FROM {TABLE}"  # noqa: S608 - our own word
+            is_json = self._open()
+        sql = _read(select) if select else f"SELECT * FROM {TABLE}"  # noqa: S608 - our own word
         with self._explained(f"--select {select}, " if select else ""):
-            columns = {name.lower(): name for name in self._columns(f"({self._sql}\n)")}
-        there = [field for field in schema.fields if field.name.lower() in columns]
-        missing = [name for name in schema.required if name.lower() not in columns]
+            seen = self._columns(f"({sql}\n)")
+        as_written = is_json and not select
+        fold = str if as_written else str.lower
+        names = {fold(name): name for name in seen}
+        there = [field for field in schema.fields if fold(field.name) in names]
+        missing = [name for name in schema.required if fold(name) not in names]
         if missing:
             raise UsageError(
-                f"--replay {path}: there is no column {missing[0]!r}; there are "
-                f"{', '.join(map(repr, columns.values()))}. Give it with --select: {', '.join(shipped())}, or a SELECT"
+                f"--replay {path}: there is no column {missing[0]!r}; there are {', '.join(map(repr, seen))}. Give it "
+                f"with --select: {', '.join(shipped())}, or a SELECT"
             )
-        self.fields = [field.name for field in there]
         times = [field.name for field in there if field.type in ("TIMESTAMP", "TIMESTAMP_NTZ")]
         self.time_field = "created_at" if "created_at" in times else next(iter(times), None)
-        self._query = self._typed(there, next((name for name in (KEY, _CARD) if name in columns), None))
+        self._fields = [] if as_written else there
 
-    def rows(self, size: int) -> Iterator[list[tuple[Any, ...]]]:
-        """Lists of at most `size` rows in the file's order: key, time in ms since 1970, the fields.
+        def text(name: str | None, parts: object = ()) -> str:
+            """A column as text; as JSON where it has `parts`."""
+            if name is None:
+                return "NULL"
+            if as_written:
+                return f"json->>{_text(name)}"
+            name = names[fold(name)]
+            if seen[name] == "BLOB":
+                raise UsageError(f"--replay {path}: column {name!r} is binary; give base64(…) of it with --select")
+            if parts:
+                return f"to_json({_name(name)})::VARCHAR"
+            return f"{_name(name)}->>'$'" if seen[name] == "JSON" else f"{_name(name)}::VARCHAR"
+
+        key = text(next((name for name in (KEY, _CARD) if name in names), None))
+        time = f"epoch_ms(TRY_CAST({text(self.time_field)} AS TIMESTAMPTZ))"
+        columns = ["json"] if as_written else [text(field.name, field.kind.parts) for field in there]
+        relation = f"read_json_objects({_text(glob.escape(str(path)))})" if as_written else f"({sql}\n)"
+        self._query = f"SELECT {key}, {time}, {', '.join(columns)} FROM {relation}"  # noqa: S608
+
+    def records(self, size: int) -> Iterator[list[tuple[str | None, float | None, bytes]]]:
+        """Lists of at most `size` records in the file's order: key, time in ms since 1970, value.
 
         Raises:
-            UsageError: a row can't be read or typed; names the file and the column.
+            UsageError: a row can't be read; names the file.
         """
         with self._explained():
             cursor = self._database.execute(self._query)
             while rows := cursor.fetchmany(size):
-                yield rows
+                yield [(key, time, self._value(texts)) for key, time, *texts in rows]
 
-    def _open(self, kinds: dict[str, str]) -> None:
-        """Makes the file the table; JSON columns have these types, or what DuckDB sees in them."""
+    def _value(self, texts: list[str | None]) -> bytes:
+        if not self._fields:  # JSON, as it is written
+            return (texts[0] or "").encode()
+        members = (f"{json.dumps(one.name)}:{_token(one, text)}" for one, text in zip(self._fields, texts, strict=True))
+        return f"{{{','.join(members)}}}".encode()
+
+    def _open(self) -> bool:
+        """Makes the file the table; whether it is one of JSON."""
         suffixes = [suffix.lower() for suffix in self._path.suffixes]
         kind = suffixes[-2] if len(suffixes) > 1 and suffixes[-1] in _COMPRESSED else (suffixes or [""])[-1]
         if kind not in _READERS:
             raise UsageError(f"--replay {self._path}: its name must end with {', '.join(_READERS)}")
         path = _text(glob.escape(str(self._path)))
         columns = ""
-        if "columns" in _READERS[kind]:
+        if kind in _JSON:
             seen = self._columns(f"read_json({path})")
-            typed = {name: kinds.get(name.lower()) or _GUESSED.sub("VARCHAR", seen[name]) for name in seen}
+            typed = {name: _GUESSED.sub("VARCHAR", seen[name]) for name in seen}
             columns = "{" + ", ".join(f"{_text(name)}: {_text(typed[name])}" for name in typed) + "}"
         reader = _READERS[kind].format(path=path, columns=columns)
         self._database.execute(f"CREATE VIEW {TABLE} AS FROM {reader}")
+        return kind in _JSON
 
     def _columns(self, relation: str) -> dict[str, str]:
         """The columns' types by name."""
         described = self._database.execute(f"DESCRIBE FROM {relation}").fetchall()
         return {name: kind for name, kind, *_ in described}
-
-    def _typed(self, fields: list[Field], key: str | None) -> str:
-        types = {field.name: _duck(field.kind) for field in fields}
-        checked = [f"{_checked(field, types[field.name])} AS {_name(field.name)}" for field in fields]
-        key = "NULL" if key is None else _as_text(_name(key))
-        time = "NULL" if self.time_field is None else f"epoch_ms({_name(self.time_field)})"
-        read = [f"CAST({_name(field.name)} AS {_taken(types[field.name])})" for field in fields]
-        return (
-            f"WITH chosen AS ({self._sql}\n), typed AS (SELECT CAST({key} AS VARCHAR) AS {KEY}, "  # noqa: S608
-            f"{', '.join(checked)} FROM chosen) SELECT {KEY}, {time}, {', '.join(read)} FROM typed"
-        )
 
     @contextmanager
     def _explained(self, where: str = "") -> Iterator[None]:
@@ -150,6 +161,14 @@ class Selection:
         except (OSError, duckdb.Error) as error:
             said = " ".join(str(error).split("\n\n")[0].split()).removeprefix("Invalid Input Error: ")
             raise UsageError(f"{where}--replay {self._path} can't be read: {said}") from None
+
+
+def _token(field: Field, text: str | None) -> str:
+    """A column's text as JSON: as it is where a number or a BOOLEAN may stand so, in quotes elsewhere."""
+    if text is None or (text == "" and field.type != "STRING"):
+        return "null"
+    is_bare = field.kind.parts or (field.type.startswith(NUMBERS) and _BARE.fullmatch(text))
+    return text if is_bare else json.dumps(text, ensure_ascii=False)
 
 
 def shipped() -> list[str]:
@@ -168,71 +187,6 @@ def _read(select: str) -> str:
         reason = getattr(error, "strerror", None) or error
         advice = f"give a file, a query of the table {TABLE!r}, or {', '.join(shipped())}"
         raise UsageError(f"--select {select} can't be read: {reason}; {advice}") from None
-
-
-#: DuckDB's types for fields, where they have another name. JSON knows one kind of number.
-_TYPES = {
-    **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), "DOUBLE"),
-    "STRING": "TEXT",
-    "TIMESTAMP": "TIMESTAMPTZ",
-    "TIMESTAMP_NTZ": "TIMESTAMP",
-}
-
-
-def _duck(kind: Kind) -> str:
-    """DuckDB's type in which a field is checked."""
-    parts = [_duck(part) for _, part in kind.parts]
-    if kind.name == "STRUCT":
-        return f"STRUCT({', '.join(f'{_name(name)} {_duck(part)}' for name, part in kind.parts)})"
-    if kind.name == "MAP":
-        return f"MAP(TEXT, {parts[0]})"
-    return f"{parts[0]}[]" if kind.name == "ARRAY" else _TYPES.get(kind.name, kind.name)
-
-
-def _taken(kind: str) -> str:
-    """The type in which Python takes it over: times in UTC, those without a zone as text."""
-    return re.sub(r"\bTIMESTAMP\b", "VARCHAR", kind).replace("TIMESTAMPTZ", "TIMESTAMP")
-
-
-def _is_raw(field: Field) -> bool:
-    """Whether a file of JSON gives the field as it is written."""
-    return field.type in (*WHOLE, "STRING")
-
-
-def _as_text(name: str) -> str:
-    """The column as text; one that is read as JSON without the quotes."""
-    return f"CASE WHEN typeof({name}) = 'JSON' THEN {name}::JSON->>'$' ELSE {name}::VARCHAR END"
-
-
-def _checked(field: Field, kind: str) -> str:
-    """The value as this type; what is none, or would become another value, ends the replay in words."""
-    name, is_text = _name(field.name), kind == "TEXT"
-    raw = f"{name}::VARCHAR"
-    given = f"{name} IS NOT NULL" + ("" if is_text else f" AND {raw} <> ''")
-
-    def refused(why: str) -> str:
-        return f"error({_text(f'column {field.name!r}: ')} || {raw} || {_text(f' {why}')})"
-
-    value = f"TRY_CAST({raw if field.type in WHOLE else name} AS {kind})"
-    flaws = [(f"typeof({name}) = 'BLOB'", "is binary; give base64(…) of it with --select")]
-    if field.type == "STRING":
-        value = _as_text(name)
-        flaws.append((f"typeof({name}) = 'JSON' AND json_type({name}::JSON) = 'DOUBLE'", "is no text but a number"))
-    elif field.type in WHOLE:
-        flaws.append((f"NOT regexp_full_match(trim({raw}), '{_INTEGER}')", f"is no {field.type}"))
-    elif kind == "DOUBLE":
-        flaws.append((f"NOT isfinite({value})", "is a number that JSON can't say"))
-        if field.kind.name == "DECIMAL":
-            most = _DIGITS - field.kind.scale
-            flaws.append((f"abs({value}) >= 1e{most}", f"has more than {_DIGITS} digits, of which some would change"))
-    elif kind in ("TIMESTAMP", "TIMESTAMPTZ", "DATE"):
-        is_far = f"{value} IS NOT NULL AND coalesce(year({value}), 0) NOT BETWEEN 1 AND 9999"
-        flaws.append((is_far, "is not within the years 1 to 9999"))
-        if field.type == "TIMESTAMP_NTZ":
-            flaws.append((f"regexp_matches({raw}, '{_ZONE}')", "has a zone, which TIMESTAMP_NTZ has not"))
-    cases = " ".join(f"WHEN {given} AND {test} THEN {refused(why)}" for test, why in flaws)
-    none = f"WHEN {given} AND {value} IS NULL THEN {refused(f'is no {field.type}')}"
-    return f"CASE {cases} {none} ELSE {value} END"
 
 
 def _name(name: str) -> str:
@@ -288,23 +242,19 @@ class Replay:
         """See Source.
 
         Raises:
-            UsageError: a row can't be read or typed; names the file and the column.
+            UsageError: a row can't be read; names the file.
         """
         sent = 0
         recorded = _RecordedPace(self._speed)
-        for rows in self._selection.rows(_BATCH):
+        for records in self._selection.records(_BATCH):
             if self._pace is None:
-                due_s = recorded.due_s(np.array([row[1] for row in rows], dtype=np.float64))
+                due_s = recorded.due_s(np.array([time for _, time, _ in records], dtype=np.float64))
             else:
-                due_s = self._pace.due_s(sent, len(rows))
-            yield self._encode(rows, due_s)
-            sent += len(rows)
-
-    def _encode(self, rows: list[tuple[Any, ...]], due_s: NDArray[np.float64]) -> Batch:
-        keys = [None if key is None else key.encode() for key, *_ in rows]
-        names = self._selection.fields
-        values: list[bytes | None] = [encoded(dict(zip(names, row[2:], strict=True))) for row in rows]
-        return Batch(due_s, keys, values, flagged=None, malformed=np.zeros(len(rows), dtype=np.bool_))
+                due_s = self._pace.due_s(sent, len(records))
+            keys = [None if key is None else key.encode() for key, *_ in records]
+            malformed = np.zeros(len(records), dtype=np.bool_)
+            yield Batch(due_s, keys, [value for *_, value in records], flagged=None, malformed=malformed)
+            sent += len(records)
 
 
 class _RecordedPace:

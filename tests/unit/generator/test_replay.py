@@ -56,12 +56,12 @@ def test_paysim() -> None:
         "merchant_category": "transfer",
         "country": "ZZ",
         "card_country": "ZZ",
-        "created_at": "2025-01-01T01:00:00.000Z",  # step 1
+        "created_at": "2025-01-01 01:00:00",  # step 1
     }
     assert {payment["merchant_category"] for payment in payments} == {
         "cash_deposit", "cash_withdrawal", "direct_debit", "purchase", "transfer",
     }  # fmt: skip
-    assert payments[-1]["created_at"] == "2025-01-01T04:00:00.000Z"
+    assert payments[-1]["created_at"] == "2025-01-01 04:00:00"
     assert _due_s(replay) == [0.0] * 6 + [3600.0] * 6 + [7200.0] * 6 + [10800.0] * 6
 
 
@@ -96,7 +96,8 @@ def _as(kind: str, directory: Path) -> Path:
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl", "ndjson", "json", "parquet"])
 def test_a_file_with_the_fields_of_a_payment_needs_no_select(kind: str, tmp_path: Path) -> None:
     payments = sent(Replay(_as(kind, tmp_path), SCHEMA))
-    assert payments == [PAYMENT, PAYMENT | {"payment_id": "p2", "merchant": None}]
+    times = {"created_at": "2026-03-01 12:00:00.25+00"} if kind == "parquet" else {}
+    assert payments == [PAYMENT | times, PAYMENT | times | {"payment_id": "p2", "merchant": None}]
 
 
 # -- pace
@@ -134,13 +135,12 @@ def test_a_file_is_streamed(tmp_path: Path) -> None:
     with file.open("w") as lines:
         lines.write("payment_id,card_id,amount,currency,country,created_at\n")
         lines.writelines(f"p{number},c{number % 7},{number}.5,EUR,DE,{stamp}\n" for number in range(100_000))
-        lines.write(f"last,c,not a number,EUR,DE,{stamp}\n")
+        lines.write(f"last,c,one cell too many,1,EUR,DE,{stamp}\n")
     batches = Replay(file, SCHEMA, pace=Steady(1000)).batches(0)
     first = next(batches)
     assert 0 < len(first.values) <= 200
     sent = [json.loads(value or b"")["payment_id"] for value in first.values]
-    said = r"large.csv can't be read: column 'amount': not a number is no DOUBLE"
-    with pytest.raises(UsageError, match=said):  # noqa: PT012 - what came before it is looked at
+    with pytest.raises(UsageError, match=r"large.csv can't be read: CSV Error on Line: 100002"):  # noqa: PT012 - what came before it is looked at
         for batch in batches:
             sent += [json.loads(value or b"")["payment_id"] for value in batch.values]
     assert sent == [f"p{number}" for number in range(len(sent))]

@@ -1,4 +1,4 @@
-"""SELECTs over a replayed file: the types of the schema, keys, nested fields, and what is refused."""
+"""SELECTs over a replayed file: what fields become, keys, nested fields, and what is refused."""
 
 from __future__ import annotations
 
@@ -32,14 +32,13 @@ def _selected(tmp_path: Path, field: str, how: str, header: str, *cells: str) ->
         ("amount", "CAST(cents AS DOUBLE) / 100", "cents", ["1250", "7"], [12.5, 0.07]),
         ("merchant", "m", "m,n", ["NA,1", ",2"], ["NA", None]),
         ("merchant", "a || '-' || row_number() OVER ()", "a,b", ["x,1", "y,2"], ["x-1", "y-2"]),
-        ("created_at", "t", "t", ["2026-03-01 10:00:00"], ["2026-03-01T10:00:00.000Z"]),
+        ("created_at", "t", "t", ["2026-03-01 10:00:00"], ["2026-03-01 10:00:00"]),
         ("created_at", "t", "t", ["2026-03-01T10:00:00.123456Z"], ["2026-03-01T10:00:00.123456Z"]),
-        ("created_at", "t", "t", ["2026-03-01T10:00:00+02:00"], ["2026-03-01T08:00:00.000Z"]),
-        ("created_at", "make_timestamp_ms(t::BIGINT)", "t", ["1772359200123"], ["2026-03-01T10:00:00.123Z"]),
-        ("created_at", "strptime(t, '%d.%m.%y %H:%M')", "t", ["01.03.26 10:30"], ["2026-03-01T10:30:00.000Z"]),
+        ("created_at", "make_timestamp_ms(t::BIGINT)", "t", ["1772359200123"], ["2026-03-01 10:00:00.123"]),
+        ("created_at", "strptime(t, '%d.%m.%y %H:%M')", "t", ["01.03.26 10:30"], ["2026-03-01 10:30:00"]),
     ],
 )  # fmt: skip
-def test_what_a_select_makes_gets_the_type_of_its_field(
+def test_what_a_select_makes_is_sent_as_duckdb_writes_it(
     field: str, how: str, header: str, cells: list[str], made: list[Any], tmp_path: Path
 ) -> None:
     assert _selected(tmp_path, field, how, header, *cells) == pytest.approx(made)
@@ -59,7 +58,8 @@ def test_nested_json_stays_as_it_is(tmp_path: Path, select: str | None) -> None:
     }  # fmt: skip
     file = tmp_path / "clicks.jsonl"
     file.write_text(json.dumps(click | {"other": 1}))
-    assert sent(Replay(file, load_schema(ddl), select=select, pace=Steady(10))) == [click]
+    more = {} if select else {"other": 1}
+    assert sent(Replay(file, load_schema(ddl), select=select, pace=Steady(10))) == [click | more]
 
 
 def test_a_select_gives_the_key(tmp_path: Path) -> None:
@@ -96,9 +96,6 @@ def test_unusable_selects_are_refused(select: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("field", "how", "cell", "said"),
     [
-        ("amount", "a", "12,50 EUR", "file.csv can't be read: column 'amount': 12,50 EUR is no DOUBLE"),
-        ("created_at", "a", "yesterday", "file.csv can't be read: column 'created_at': yesterday is no TIMESTAMP"),
-        ("created_at", "5", "x", "column 'created_at': 5 is no TIMESTAMP"),
         (
             "amount",
             "CAST(a AS DOUBLE)",
