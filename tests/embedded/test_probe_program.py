@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import select
 import signal
@@ -40,11 +39,6 @@ class Program:
         readable, _, _ = select.select([self.process.stdout], [], [], timeout_s)
         assert readable, f"no line within {timeout_s} s"
         return self.process.stdout.readline()
-
-    def interval_ms(self) -> dict[str, float]:
-        """The latencies of the last interval that its endpoint tells, by quantile."""
-        told = Page(self.port).values("fraud_filter_interval_latency_seconds", "quantile")
-        return {quantile: seconds * 1000 for quantile, seconds in told.items()}
 
 
 @contextmanager
@@ -100,26 +94,3 @@ def test_a_signal_ends_the_program_with_a_summary(outputs: Outputs, number: sign
     assert (summary["event"], summary["flagged"], summary["duplicates"]) == ("probe_stopped", "2", "0")
     assert "p99_ms" in summary
     assert "Traceback" not in error
-
-
-def test_the_metrics_tell_the_latencies_of_the_last_interval(outputs: Outputs) -> None:
-    with _running(outputs.stage, "--interval", "1") as program:
-        told: dict[str, str] = {}
-        first: dict[str, float] = {}
-        # An interval may end between two payments, or before its page is read.
-        while told.get("flagged") != "20" or math.isnan(first["1"]):
-            until(lambda: _figures(program.line())["flagged"] == "0", "an interval without a decision")
-            payments = outputs.pay(*large(20))
-            time.sleep(0.1)
-            expected = latencies(payments, outputs.flag(payments))
-            told = {}
-            while told.get("flagged", "0") == "0":
-                told = _figures(program.line())
-            first = program.interval_ms()
-        until(lambda: math.isnan(program.interval_ms()["1"]), "an interval without a decision")
-        second = program.interval_ms()
-    names = {"0.5": "p50_ms", "0.95": "p95_ms", "0.99": "p99_ms", "1": "max_ms"}
-    assert first == pytest.approx({quantile: float(told[name]) for quantile, name in names.items()})
-    assert first["1"] == pytest.approx(max(expected))
-    assert all(math.isnan(value) for value in second.values())
-    assert set(second) == set(names)

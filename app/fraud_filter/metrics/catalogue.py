@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import Metric
 from prometheus_client.metrics import MetricWrapperBase
 
@@ -19,7 +19,7 @@ from fraud_filter.config import ModeName
 from fraud_filter.modes import MODES
 
 Program = Literal["filter", "probe", "generator"]
-#: The class of a metric: Counter, Gauge, Histogram, Summary.
+#: The class of a metric: Counter, Gauge, Histogram.
 Made = TypeVar("Made", bound=MetricWrapperBase)
 
 #: Seconds. Fine where the fast modes are (1 to 20 ms), coarse where a backlog shows (up to 60 s).
@@ -109,7 +109,6 @@ _VELOCITY = _Group("filter", _FILTER.labels, frozenset(mode.name for mode in MOD
 _EXECUTOR = _Group("filter", (*_FILTER.labels, "executor"), at_scrape=True)
 _PROGRAM = _Group("filter", (), at_scrape=True)
 _PROBE = _Group("probe", ("mode", "query"))
-_INTERVAL = _Group("probe", _PROBE.labels, at_scrape=True)
 _GENERATOR = _Group("generator", (), at_scrape=True)
 
 RESTARTS = _FILTER.of(
@@ -314,13 +313,6 @@ LAST_OUTPUT = _PROBE.of(
     "fraud_filter_last_output_timestamp_seconds",
     "Append time of the newest record on the output topics.",
 )
-INTERVAL_LATENCY = _INTERVAL.of(
-    Summary,
-    "fraud_filter_interval_latency_seconds",
-    "Latency of the decisions of the last interval: exact quantiles.",
-    "quantile",
-)
-
 SENT = _GENERATOR.of(Counter, "fraud_filter_generator_sent_records_total", "Records handed to the Kafka client.")
 FAILED = _GENERATOR.of(
     Counter, "fraud_filter_generator_failed_records_total", "Records known not to have been delivered."

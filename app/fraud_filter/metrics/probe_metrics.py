@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from typing import Any
-
-from prometheus_client.core import Metric
 
 from fraud_filter import schema as layout
 from fraud_filter.metrics.catalogue import (
     APPROVED,
     DUPLICATE,
     FLAGGED,
-    INTERVAL_LATENCY,
     LATE_WRITES,
     LATENCY,
     NEGATIVE_LATENCY,
@@ -63,7 +60,6 @@ class ProbeMetrics(Metrics):
         for reason in REJECT_REASONS:
             self.of(REJECTED, reason)
         self._known: dict[Entry[Any], set[tuple[str, ...]]] = {RULE_MATCHES: set(), TRUNCATED: set(), SCORE: set()}
-        self.interval = IntervalLatency(registry, (mode, query))
 
     def count_matches(self, rules: Iterable[str], version: str) -> None:
         """A flagged record names `rules`."""
@@ -94,24 +90,3 @@ class ProbeMetrics(Metrics):
                 values = (_OTHER,) * len(values)
             known.add(values)
         return self.of(entry, *values)
-
-
-class IntervalLatency:
-    """Exact percentiles of the last interval, beside the histogram, whose buckets make its own approximate.
-
-    A summary without sum and count, which are the histogram's; `quantile="1"` is the maximum. A quantile is NaN when
-    there was no decision to measure in the interval, as in every client's summaries.
-    """
-
-    def __init__(self, registry: Registry, labels: tuple[str, str]) -> None:
-        self._labels = labels
-        #: By quantile, in milliseconds, None where nothing was measured; empty until an interval has ended.
-        self.latencies_ms: Mapping[str, int | None] = {}
-        registry.register(self)  # a collector by its `collect`
-
-    def collect(self) -> Iterator[Metric]:
-        """Called by the registry at each scrape."""
-        yield INTERVAL_LATENCY.collected(
-            ((*self._labels, quantile), float("nan") if latency_ms is None else latency_ms / 1000)
-            for quantile, latency_ms in self.latencies_ms.items()
-        )

@@ -193,18 +193,8 @@ class Probe:
         return has_passed(self.snapshot().source_offsets, offsets)
 
     def lap(self) -> ProbeSnapshot:
-        """What was seen since the last `lap`, or since the start; begins the next one.
-
-        Until the next `lap`, the metrics tell its latencies as those of the last interval.
-        """
-        figures = self._snapshot(self._lap, reset=True)
-        self._metrics.interval.latencies_ms = {
-            "0.5": figures.p50_ms,
-            "0.95": figures.p95_ms,
-            "0.99": figures.p99_ms,
-            "1": figures.max_ms,
-        }
-        return figures
+        """What was seen since the last `lap`, or since the start; begins the next one."""
+        return self._snapshot(self._lap, reset=True)
 
     def distribution(self) -> dict[int, int]:
         """The latencies since the start: milliseconds -> how many records, in ascending order."""

@@ -157,21 +157,6 @@ _LATENCY: Content = (
             many=True,
         )
     ),
-    judged(
-        lines(
-            "Latency of the last interval, exact",
-            "What the probe has measured since its last line in the log, every 15 seconds, without the histogram's "
-            "rounding to buckets: quantiles 0.5, 0.95 and 0.99, and 1, the slowest decision. Dashed: the objective.",
-            "latency",
-            ask(
-                f"max by (mode, quantile) (fraud_filter_interval_latency_seconds{{{CHOSEN}}})",
-                "{{quantile}} {{mode}}",
-            ),
-            unit="s",
-            log=True,
-            many=True,
-        )
-    ),
     spread(
         "Distribution of the latency",
         "How many decisions fell into each span of latency.",
