@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from fraud_filter.checkpoint.contents import Broken, Contents, read_contents
-from fraud_filter.checkpoint.entries import COMMITS, OFFSETS, REPAIRED_CONF
+from fraud_filter.checkpoint.entries import COMMITS, OFFSETS
 from fraud_filter.checkpoint.files import CheckpointFiles, GoneError
 from fraud_filter.checkpoint.plan import UnrepairableError, plan_repair
 from fraud_filter.config import ModeName
-from fraud_filter.modes import MODES
 
 #: A running query removes entries in one go, and then none for many commits.
 _LOOKS = 5
@@ -42,7 +40,6 @@ class Inspection:
 
     location: str
     query_id: str | None
-    written_by: str
     newest_entry: int | None
     newest_commit: int | None
     proven_entry: int | None
@@ -79,7 +76,6 @@ def inspect_contents(location: str, contents: Contents, now_ms: int) -> Inspecti
     return Inspection(
         location=location,
         query_id=contents.query_id,
-        written_by=_written_by(contents),
         newest_entry=max(contents.offsets, default=None),
         newest_commit=contents.committed,
         proven_entry=proven.number if proven else None,
@@ -91,26 +87,6 @@ def inspect_contents(location: str, contents: Contents, now_ms: int) -> Inspecti
         kept_aside=contents.kept_aside,
         modes={mode: _start(contents, mode, now_ms) for mode in get_args(ModeName)},
     )
-
-
-def _written_by(contents: Contents) -> str:
-    """The engine of the newest entries, as far as the log tells."""
-    newest = contents.offsets.newest()
-    if newest is None:
-        return "nobody yet"
-    bare = [mode.name for mode in MODES.values() if not mode.writes_metadata]
-    if not newest.metadata:
-        return _one_of(bare)
-    if json.loads(newest.metadata).get("conf") == REPAIRED_CONF:
-        return f"{_one_of(bare)}, then repaired"
-    if newest.number > min(contents.offsets) and newest.number - 1 not in contents.offsets:
-        return _one_of([mode.name for mode in MODES.values() if not mode.writes_each_batch])
-    return _one_of([mode.name for mode in MODES.values() if mode.writes_metadata])
-
-
-def _one_of(modes: list[ModeName]) -> str:
-    *others, last = modes
-    return f"{', '.join(others)} or {last} (the log does not tell)" if others else last
 
 
 def _broken(contents: Contents) -> dict[str, str]:

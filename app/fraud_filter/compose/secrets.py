@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import bcrypt
@@ -123,13 +122,13 @@ def make(directory: Path, say: Callable[[str], None] = lambda _: None) -> str:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.chmod(0o700)
-        for group in _GROUPS:
-            missing = not all((directory / name).exists() for name in group.names)
-            why = "" if missing else group.outdated(directory)
+        for names, write in _GROUPS:
+            missing = not all((directory / name).exists() for name in names)
+            why = "" if missing or CA not in names else _certificates_outdated(directory)
             if why:
-                say(f"{', '.join(group.names)}: renewed: {why}")
+                say(f"{', '.join(names)}: renewed: {why}")
             if missing or why:
-                group.make(directory)
+                write(directory)
         files = sorted(directory / name for name in FILES)
         for file in files:
             file.chmod(0o644)
@@ -152,6 +151,7 @@ def _certificates(directory: Path) -> None:
     made = subprocess.run(command, capture_output=True, text=True, check=False)
     if made.returncode:
         raise FraudFilterError(f"no certificates were made: {(made.stderr.strip().splitlines() or ['?'])[-1]}")
+    _spark_pages(directory)
 
 
 def _certificates_outdated(directory: Path) -> str:
@@ -176,21 +176,9 @@ def _spark_pages(directory: Path) -> None:
     It ends with the certificates: one alert is for all that ends.
     """
     key = secrets.token_bytes(_KEY_BYTES)
-    claims = {"sub": _HEALTHCHECK, "exp": _authority_end(directory)}
+    claims = {"sub": _HEALTHCHECK, "exp": int(max(certificate_ends(directory / CA)))}
     _write(directory / _SPARK_KEY, base64.urlsafe_b64encode(key).decode())
     _write(directory / _SPARK_TOKEN, jwt.encode(claims, key, "HS256"))
-
-
-def _spark_pages_outdated(directory: Path) -> str:
-    try:
-        claims = jwt.decode((directory / _SPARK_TOKEN).read_text(), options={"verify_signature": False})
-    except jwt.InvalidTokenError:
-        claims = {}
-    return "" if claims.get("exp") == _authority_end(directory) else "the token has to end with the certificates"
-
-
-def _authority_end(directory: Path) -> int:
-    return int(max(certificate_ends(directory / CA)))
 
 
 def _prometheus(directory: Path) -> None:
@@ -202,40 +190,22 @@ def _prometheus(directory: Path) -> None:
     _write(directory / _PROMETHEUS_WEB, yaml.safe_dump(web))
 
 
-def _prometheus_outdated(directory: Path) -> str:
-    web = yaml.safe_load((directory / _PROMETHEUS_WEB).read_text(encoding="utf-8"))
-    return "" if web.get("tls_server_config") == _PROMETHEUS_TLS else "it serves without TLS"
-
-
-def _never(_: Path) -> str:
-    return ""
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Files that are made together; `outdated` says why they have to be renewed although they are there."""
-
-    names: tuple[str, ...]
-    make: Callable[[Path], None]
-    outdated: Callable[[Path], str] = _never
-
-
 _PROMETHEUS_CERTIFICATE = "prometheus.pem"
 _PROMETHEUS_TLS = dict.fromkeys(("cert_file", "key_file"), f"/run/secrets/{_PROMETHEUS_CERTIFICATE}")
 #: Those that `kafka/certificates` makes, with the key of one that has it apart.
 CERTIFICATES = (CA, "kafka-broker.pem", "kafka-admin.crt", _PROMETHEUS_CERTIFICATE, "grafana.pem", "kafka-admin.key")
-_GROUPS = (
-    _Group(CERTIFICATES, _certificates, _certificates_outdated),
+#: Files that are made together, and what makes them.
+_GROUPS: tuple[tuple[tuple[str, ...], Callable[[Path], None]], ...] = (
+    ((*CERTIFICATES, _SPARK_KEY, _SPARK_TOKEN), _certificates),
     *(
-        _Group((name,), _password(name))
+        ((name,), _password(name))
         for name in (
             *("kafka-filter", "kafka-generator", "kafka-probe", OPERATOR),
             *("spark-secret", GRAFANA_PASSWORD),
         )
     ),
-    _Group((_SPARK_KEY, _SPARK_TOKEN), _spark_pages, _spark_pages_outdated),
-    _Group((PROMETHEUS_PASSWORD, _PROMETHEUS_WEB), _prometheus, _prometheus_outdated),
+    ((PROMETHEUS_PASSWORD, _PROMETHEUS_WEB), _prometheus),
 )
 
 #: Every file.
-FILES = tuple(name for group in _GROUPS for name in group.names)
+FILES = tuple(name for names, _ in _GROUPS for name in names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import stat
 import subprocess
 import time
@@ -55,9 +54,8 @@ def _let_a_second_pass() -> None:
     [
         ("kafka-probe", {"kafka-probe"}),
         ("prometheus-web.yml", {"prometheus-web.yml", "prometheus-password"}),
-        ("spark-ui-token", {"spark-ui-token", "spark-ui-key"}),
         # The token ends with the certificates.
-        ("kafka-ca.crt", {*CERTIFICATES, "spark-ui-token", "spark-ui-key"}),
+        ("spark-ui-token", {*CERTIFICATES, "spark-ui-token", "spark-ui-key"}),
     ],
 )
 def test_a_removed_file_is_made_anew_with_those_that_belong_to_it(made: Path, removed: str, changed: set[str]) -> None:
@@ -147,16 +145,6 @@ def test_certificates_with_time_left_are_left_alone(tmp_path: Path) -> None:
     before = contents(tmp_path)
     secrets.make(tmp_path, pytest.fail)
     assert contents(tmp_path) == before
-
-
-def test_a_token_that_never_ends_is_replaced(tmp_path: Path) -> None:
-    """As stacks have it that were made before tokens ended."""
-    secrets.make(tmp_path)
-    key = base64.urlsafe_b64decode((tmp_path / "spark-ui-key").read_bytes())
-    (tmp_path / "spark-ui-token").write_text(jwt.encode({"sub": "healthcheck"}, key, "HS256"))
-    secrets.make(tmp_path)
-    with pytest.raises(jwt.InvalidSignatureError):
-        jwt.decode((tmp_path / "spark-ui-token").read_text(), key, ["HS256"])
 
 
 def test_a_running_container_keeps_the_file_that_it_was_given(tmp_path: Path) -> None:
