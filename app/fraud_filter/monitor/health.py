@@ -44,10 +44,12 @@ class Streak:
         """The newest committed offsets, over all runs."""
         self._committed = offsets
 
-    def fail(self, count: int, cause: str, *, waits_for_others: bool) -> None:
-        """The run has failed; it is number `count` without progress."""
-        self._count, self.cause, self.waits_for_others = count, cause, waits_for_others
+    def fail(self, cause: str, *, waits_for_others: bool, has_progressed: bool = False) -> int:
+        """The run has failed, after progress or not; returns how many in a row did without."""
+        self._count = 1 if has_progressed or self.progress else self._count + 1
+        self.cause, self.waits_for_others = cause, waits_for_others
         self.begin()
+        return self._count
 
     @property
     def progress(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from typing import Any, Literal, get_args
 
@@ -51,6 +52,30 @@ class DataLossError(FraudFilterError):
     """Unread records are gone from the topic, and `fail_on_data_loss` is set. Exit code 3."""
 
     exit_code = EXIT_DATA_LOSS
+
+
+#: Share of the first back-off by which each is lengthened at random: filters that failed together return apart.
+_JITTER = 0.5
+#: Seconds of the longest back-off, where the first one is not longer.
+_LONGEST_S = 30.0
+#: Doubled so often a back-off is longer than any limit.
+_MOST_DOUBLINGS = 30
+
+
+def back_off_s(settings: Settings, failures: int, error: RestartableError) -> float:
+    """Seconds to wait after a run that ended with `error`; they double with each of the `failures` in a row.
+
+    Raises:
+        GaveUpError: `max_restarts` restarts in a row brought no progress.
+    """
+    if failures > settings.max_restarts:
+        raise GaveUpError(
+            f"gave up after {settings.max_restarts} restarts in a row without progress (setting max_restarts, "
+            f"FRAUD_MAX_RESTARTS); the last: {error}"
+        )
+    first = settings.restart_backoff_s
+    doubled = first * float(2 ** min(failures - 1, _MOST_DOUBLINGS))
+    return min(doubled + random.uniform(0, first * _JITTER), max(_LONGEST_S, first))
 
 
 #: Where a dying Java still takes the connection, py4j has no answer to quote, or finds nothing that it looks for.

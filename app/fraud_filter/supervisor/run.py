@@ -23,10 +23,9 @@ from fraud_filter.query.query import fingerprint
 from fraud_filter.spark import session
 from fraud_filter.spark.internals import await_tasks
 from fraud_filter.supervisor.cluster import asked_too_few, await_executors, await_slots, check_shared
-from fraud_filter.supervisor.failures import AWAY, OUTLIVED_BY_JAVA, REASONS, Reason, RestartableError
+from fraud_filter.supervisor.failures import AWAY, OUTLIVED_BY_JAVA, REASONS, Reason, RestartableError, back_off_s
 from fraud_filter.supervisor.handover import Handover, When, asked_by_signals
 from fraud_filter.supervisor.java import Java, silence
-from fraud_filter.supervisor.policy import Policy
 from fraud_filter.supervisor.query_run import Ending, explain_end, plan_query, prepare, start
 from fraud_filter.supervisor.set_aside import Search, set_aside
 from fraud_filter.supervisor.signals import Stop, stop_on_signals
@@ -112,7 +111,7 @@ class FilterRun:
         self.standby = standby
         #: How many queries in a row ended without progress while Java lived on.
         self.restarts_in_java = 0
-        self.policy, self.search = Policy(settings), Search(settings, stop)
+        self.search = Search(settings, stop)
         self.written = standby.written if standby else WrittenDecisions(settings)
         self.first = True
         #: When the present start began, on the monotonic clock.
@@ -390,10 +389,10 @@ class FilterRun:
         self.search.ended(error)
         if self.standby:
             self.standby.queue_again()
-        has_progressed = self.search.has_advanced() or self.monitor.streak.progress
-        seconds = self.policy.back_off(error, has_progressed=has_progressed)
-        failures = self.policy.failures
-        self.monitor.streak.fail(failures, str(error), waits_for_others=error.reason in AWAY)
+        failures = self.monitor.streak.fail(
+            str(error), waits_for_others=error.reason in AWAY, has_progressed=self.search.has_advanced()
+        )
+        seconds = back_off_s(self.settings, failures, error)
         self._report_restart(error, failures, seconds)
         self.stop.event.wait(seconds)
         return "waited"

@@ -51,10 +51,10 @@ def test_a_filter_that_has_not_started_is_alive_and_not_ready(monitor: Monitor) 
 
 
 def test_restarts_without_progress_are_neither_alive_nor_ready_until_a_query_commits(monitor: Monitor) -> None:
-    for count in (1, 2):
-        monitor.streak.fail(count, "no space left", waits_for_others=False)
+    for _ in range(2):
+        monitor.streak.fail("no space left", waits_for_others=False)
     assert served(monitor, "/healthz")[0] == 200
-    monitor.streak.fail(3, "no space left", waits_for_others=False)
+    monitor.streak.fail("no space left", waits_for_others=False)
     monitor.set_state("running")  # as each new run is, for some seconds
     reason = "3 restarts in a row without progress, the last: no space left"
     assert served(monitor, "/healthz") == (503, f"fraud-filter is not alive: {reason}")
@@ -69,7 +69,8 @@ def test_restarts_without_progress_are_neither_alive_nor_ready_until_a_query_com
 
 
 def test_a_program_that_waits_for_others_is_alive(monitor: Monitor) -> None:
-    monitor.streak.fail(3, "no broker answered", waits_for_others=True)
+    for _ in range(3):
+        monitor.streak.fail("no broker answered", waits_for_others=True)
     monitor.set_state("backing-off")
     assert served(monitor, "/healthz")[0] == 200
     assert served(monitor, "/readyz")[0] == 503

@@ -9,9 +9,9 @@ from fraud_filter import config
 from fraud_filter.errors import EXIT_DATA_LOSS, EXIT_GAVE_UP, UsageError
 from fraud_filter.kafka.refusals import NoBrokerError
 from fraud_filter.lock.checkpoint_lock import checkpoint_lock
-from fraud_filter.supervisor.failures import DataLossError, GaveUpError, RestartableError, explain_failure
+from fraud_filter.monitor.health import Streak
+from fraud_filter.supervisor.failures import DataLossError, GaveUpError, RestartableError, back_off_s, explain_failure
 from fraud_filter.supervisor.losses import find_losses
-from fraud_filter.supervisor.policy import Policy
 from fraud_filter.supervisor.written import WrittenDecisions
 
 SETTINGS = config.load({"checkpoint": "/data/checkpoint", "mode": "continuous"})
@@ -104,41 +104,32 @@ def test_without_a_broker_it_is_not_said_that_nothing_is_decided() -> None:
 # -- how long the program waits before it starts the query again, and when it gives up
 
 
-def policy(**changes: float) -> Policy:
-    return Policy(config.load({"restart_backoff_s": 8, "max_restarts": 3} | changes))
-
-
-def back_off(tried: Policy, *, has_progressed: bool = False, cause: str = "it failed") -> float:
-    return tried.back_off(RestartableError("query-failed", cause), has_progressed=has_progressed)
+def back_off(failures: int, cause: str = "it failed", **changes: float) -> float:
+    settings = config.load({"restart_backoff_s": 8, "max_restarts": 3} | changes)
+    return back_off_s(settings, failures, RestartableError("query-failed", cause))
 
 
 def test_back_offs_double_with_jitter_up_to_the_limit() -> None:
-    tried = policy(max_restarts=2000)
-    for least in (8, 16, 30, 30, 30):
-        assert least <= back_off(tried) <= min(30, least + 4)
-    assert tried.failures == 5
-    tried.failures = 1999
-    assert back_off(tried) == 30
-    assert back_off(policy(restart_backoff_s=60)) == 60  # the first one is the longest
+    for failures, least in enumerate((8, 16, 30, 30, 30), start=1):
+        assert least <= back_off(failures, max_restarts=2000) <= min(30, least + 4)
+    assert back_off(2000, max_restarts=2000) == 30
+    assert back_off(1, restart_backoff_s=60) == 60  # the first one is the longest
 
 
 def test_it_gives_up_after_max_restarts_and_tells_the_last_reason() -> None:
-    tried = policy()
-    for _ in range(3):
-        back_off(tried)
+    assert back_off(3)
     with pytest.raises(GaveUpError, match=r"after 3 restarts in a row without progress.*; the last: end 3") as gave_up:
-        back_off(tried, cause="end 3")
+        back_off(4, "end 3")
     assert gave_up.value.exit_code == EXIT_GAVE_UP == 4
 
 
 def test_progress_lets_the_count_begin_anew() -> None:
-    tried, counts = policy(), []
-    for has_progressed in (False, False, True, False, False, True, False, False):
-        back_off(tried, has_progressed=has_progressed)
-        counts.append(tried.failures)
+    streak = Streak()
+    progress = (False, False, True, False, False, True, False, False)
+    counts = [streak.fail("it failed", waits_for_others=False, has_progressed=made) for made in progress]
     assert counts == [1, 2, 1, 2, 3, 1, 2, 3]
 
 
 def test_no_restart_when_none_is_wanted() -> None:
     with pytest.raises(GaveUpError):
-        back_off(policy(max_restarts=0), has_progressed=True)
+        back_off(1, max_restarts=0)
