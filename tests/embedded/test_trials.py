@@ -1,6 +1,6 @@
 """A filter under load is disturbed, as `fraud-filter lab trial` does it: decisions come back, nothing is lost.
 
-`make test` proves each disturbance once and each mode once, `make test-all` the other combinations.
+`make test` runs what no other of its tests shows, `make test-all` each disturbance in each mode.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ def test_without_a_standby_a_filter_goes_on_after_each_end_of_another(scene: Sce
     require_nothing_lost(scene, trials("async-progress", ["kill", "stop"]))
 
 
+@pytest.mark.exhaustive  # on the stack it is in test_stack_standby, and such a repair in test_secure
 def test_a_mode_follows_another_by_a_handover(scene: Scene) -> None:
     (switched,) = require_nothing_lost(scene, trials("continuous", ["switch"], "micro-batch", standby=True))
     assert switched.seen_as.startswith("checkpoint repaired: ")
@@ -87,6 +88,7 @@ def test_rules_change_at_a_commit_to_and_fro_and_nothing_is_repeated(scene: Scen
     assert [one.trial.in_turn for one in found] == [False, True]
 
 
+@pytest.mark.exhaustive  # fewer records come in while no filter runs in test_modes_run
 def test_what_came_in_during_an_outage_is_decided(scene: Scene) -> None:
     (caught_up,) = require_nothing_lost(scene, trials("continuous", ["outage"], records=5000))
     assert caught_up.details["records_per_s"] > 0
