@@ -13,7 +13,7 @@ import requests
 from prometheus_client.parser import text_string_to_metric_families
 
 from fraud_filter.compose.stack import Stack
-from lab.harness.own_env import make_own_env
+from lab.harness.compose_stack import make_own_env
 
 #: A project of its own, so that a running stack of the user is not touched. `.ci/run` knows the name.
 PROJECT = "fraud-filter-test"

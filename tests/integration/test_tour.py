@@ -12,7 +12,7 @@ import pytest
 
 from fraud_filter.compose import env_file
 from fraud_filter.home import HOME
-from lab.harness.own_env import ports_of
+from lab.harness.compose_stack import ports_of
 
 PROJECT = "fraud-filter-test-tour"
 PAGE = (HOME / "docs/tour.md").read_text(encoding="utf-8")

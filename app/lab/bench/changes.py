@@ -15,8 +15,6 @@ from lab.bench.plan import MAX_PARTITIONS
 PARTITIONS = "partitions"
 #: The directory that takes the checkpoint of each start.
 CHECKPOINT = "checkpoint"
-#: Former changes, and what to do instead.
-_GONE = dict.fromkeys(("rule_count", "blocked_ids"), "write such rules, and name them: rules=FILE")
 #: Settings that the bench needs for itself: a change of theirs would do nothing, or harm.
 _OWN = {
     "mode",
@@ -86,8 +84,6 @@ def parse_change(text: str) -> Change:
     for part in text.split(";"):
         name, equals, value = (word.strip() for word in part.partition("="))
         refused = f"argument --contenders: {part.strip()!r} is not accepted"
-        if name in _GONE:
-            raise UsageError(f"{refused}: {name} is gone: {_GONE[name]}")
         if not equals or name not in {*Settings.model_fields, PARTITIONS}:
             raise UsageError(
                 f"{refused}: give SETTING=VALUE, several separated by `;`, of the settings that `fraud-filter config` "

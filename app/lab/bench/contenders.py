@@ -24,12 +24,6 @@ from lab.harness.programs import filter_program
 
 #: What a contender promises of its decisions.
 AT_LEAST_ONCE, TRANSACTIONS = "at-least-once", "exactly-once, when a transaction is committed"
-#: Former contenders, and what to do instead.
-_GONE = {
-    "floor": "take streams, a client without an engine's cluster, too",
-    "continuous-single": "take continuous:continuous_max_poll_records=1;continuous_fetch_max_wait_ms=500",
-    "model": "take real-time:rules=FILE, with rules that name a model (`fraud-filter train` makes one)",
-}
 
 
 @dataclass(frozen=True)
@@ -125,8 +119,6 @@ def parse_contenders(texts: Iterable[str]) -> list[Contender]:
         name, colon, change = part.partition(":")
         if not part:
             continue
-        if name in _GONE:
-            raise UsageError(f"argument --contenders: {name!r} is gone: {_GONE[name]}")
         if name not in CONTENDERS:
             raise UsageError(f"argument --contenders: {name!r} is not a contender: choose from {', '.join(CONTENDERS)}")
         if part in found:
@@ -141,7 +133,6 @@ def _changed(base: Contender, text: str, label: str) -> Contender:
     if not base.is_filter:
         return replace(named, own={**base.own, **parse_options(text)})
     change = parse_change(text)
-
     return replace(
         named,
         shared={**base.shared, **change.decided},

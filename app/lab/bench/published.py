@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _PLACE = ("topic", "partition", "offset", "timestamp")
+_NEWEST_PLACE = tuple(f"newest.{name}" for name in _PLACE)
 #: Keys in one partition of the input; of five partitions there are a thousand.
 _KEYS = 200
 _TABLE_ROWS = 10_000
@@ -37,7 +38,7 @@ def count_in_windows(records: DataFrame) -> DataFrame:
     key = F.concat_ws("-", "partition", F.col("offset") % _KEYS)
     window = F.window("timestamp", "1 minute")
     counts = records.groupBy(window, key.alias("key")).agg(F.count("*").alias("count"), _newest())
-    return counts.select("key", F.col("count").cast("string").alias("value"), _headers(*_newest_place()))
+    return counts.select("key", F.col("count").cast("string").alias("value"), _headers(*_NEWEST_PLACE))
 
 
 def encode_start(records: DataFrame) -> DataFrame:
@@ -50,7 +51,7 @@ def count_values(records: DataFrame) -> DataFrame:
     value = F.substring(F.col("value").cast("string"), 1, 500_000)
     counts = records.groupBy("timestamp", value.alias("text")).agg(F.count("*").alias("count"), _newest())
     text = F.base64(F.concat_ws(",", "count", "text")).alias("value")
-    return counts.select(text, _headers(*_newest_place()))
+    return counts.select(text, _headers(*_NEWEST_PLACE))
 
 
 def join_with_table(records: DataFrame) -> DataFrame:
@@ -66,10 +67,6 @@ def join_with_table(records: DataFrame) -> DataFrame:
 def _newest() -> Column:
     """Of records of one partition the place of the last one."""
     return F.max_by(F.struct(*_PLACE), "offset").alias("newest")
-
-
-def _newest_place() -> tuple[str, ...]:
-    return tuple(f"newest.{name}" for name in _PLACE)
 
 
 def _headers(topic: str, partition: str, offset: str, timestamp: str) -> Column:

@@ -16,14 +16,8 @@ from lab.harness.outcome import Audited
 #: Pairs of contenders that are set against each other, the figures of the first divided by those of the second.
 #: Besides, each with a change is set against the one that it changes.
 PAIRS: tuple[tuple[str, str], ...] = (
-    ("real-time", "micro-batch"),
-    ("real-time", "flink"),
-    ("real-time", "flink-json"),
-    ("real-time", "flink-eos"),
-    ("real-time", "streams"),
-    ("real-time", "streams-eos"),
-    ("real-time", "spark"),
-    ("real-time", "copy"),
+    *(("real-time", other) for other in ("micro-batch", "flink", "flink-json", "flink-eos")),
+    *(("real-time", other) for other in ("streams", "streams-eos", "spark", "copy")),
     ("velocity", "flink-velocity"),
     ("copy", "flink-copy"),
 )

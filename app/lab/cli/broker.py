@@ -8,16 +8,11 @@ import click
 
 from fraud_filter.cli.options import settings_options
 from fraud_filter.config import OUTPUT_SETTINGS, Settings, output_topics
+from lab.cli.options import default_option
 
 
 @click.command()
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=9092,
-    show_default=True,
-    help="broker's port; 0 takes a free one",
-)
+@default_option("--port", type=click.IntRange(0, 65535), default=9092, help="broker's port; 0 takes a free one")
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),

@@ -12,28 +12,16 @@ from fraud_filter.config import Settings
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK
 from lab.bench.names import KNOBS
 from lab.cli.console import open_console, tell_end
-from lab.cli.options import Number, check_directory, load_options, output_option, rate_option
+from lab.cli.options import Number, check_directory, default_option, load_options, output_option, rate_option
 
 
 @click.command()
 @click.option("--modes", default="", metavar="A,B", help="modes to run, in this order  [all four]")
-@click.option(
-    "--seconds", type=Number(0, min_open=True), default=30.0, show_default=True, help="seconds to measure in each mode"
-)
+@default_option("--seconds", type=Number(0, min_open=True), default=30.0, help="seconds to measure in each mode")
 @rate_option(100.0)
-@click.option(
-    "--warmup",
-    "warmup_s",
-    type=Number(0),
-    default=12.0,
-    show_default=True,
-    help="seconds left out after the first output",
-)
-@load_options("partitions", "flagged_share", "seed")
-@click.option(
-    "--malformed-share", type=Number(0, 1), default=0.01, show_default=True, help="share of unreadable records"
-)
-@click.option("--fraud-share", type=Number(0, 1), default=0.05, show_default=True, help="share of labelled fraud")
+@load_options("warmup", "partitions", "flagged_share", "seed")
+@default_option("--malformed-share", type=Number(0, 1), default=0.01, help="share of unreadable records")
+@default_option("--fraud-share", type=Number(0, 1), default=0.05, help="share of labelled fraud")
 @output_option("demo-report.html and demo-report.json")
 @settings_options(*KNOBS, "rules")
 def command(settings: Settings, modes: str, rate: float, output: Path, **load: Any) -> int:

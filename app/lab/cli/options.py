@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import click
 
 from fraud_filter.errors import FraudFilterError, UsageError
 from lab.harness.tables import find_place
+
+#: An option whose default --help shows.
+default_option = partial(click.option, show_default=True)
 
 
 class Number(click.FloatRange):
@@ -41,8 +45,7 @@ _OPTIONS: Mapping[str, tuple[Any, Any, str]] = {
 
 def rate_option(default: float) -> Callable[..., Any]:
     """`--rate`: a number above 0."""
-    kind, words = Number(0, min_open=True), "records per second"
-    return click.option("--rate", type=kind, default=default, show_default=True, help=words)
+    return default_option("--rate", type=Number(0, min_open=True), default=default, help="records per second")
 
 
 def output_option(what: str) -> Callable[..., Any]:
@@ -74,7 +77,7 @@ def load_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., An
         for name in reversed(names or tuple(_OPTIONS)):
             kind, default, words = _OPTIONS[name]
             flag, argument = f"--{name.replace('_', '-')}", f"{name}_s" if name in ("settle", "warmup") else name
-            verb = click.option(flag, argument, type=kind, default=default, show_default=True, help=words)(verb)
+            verb = default_option(flag, argument, type=kind, default=default, help=words)(verb)
         return verb
 
     return decorate

@@ -13,7 +13,7 @@ from fraud_filter.config import Settings, refused
 from fraud_filter.errors import EXIT_FAILED, EXIT_OK, UsageError
 from fraud_filter.home import HOME
 from lab.cli.console import open_console
-from lab.cli.options import check_directory, docs_option, rate_option, require_place
+from lab.cli.options import check_directory, default_option, docs_option, rate_option, require_place
 from lab.trials.plan import SETTINGS, Trial, parse_ways, plan
 
 
@@ -28,59 +28,41 @@ from lab.trials.plan import SETTINGS, Trial, parse_ways, plan
     metavar="FROM:TO,...",
     help="changes of mode in place of --modes, on one checkpoint, by stop, kill or switch; all: the twelve",
 )
-@click.option(
+@default_option(
     "--standby",
     type=click.Choice(["with", "without", "both"]),
     default="both",
-    show_default=True,
     help="whether a standby waits; else a filter is started at once. Of a handover, rules and switch it is the next "
     "filter",
 )
-@click.option("--tries", type=click.IntRange(min=1), default=1, show_default=True, help="trials of each kind")
+@default_option("--tries", type=click.IntRange(min=1), default=1, help="trials of each kind")
 @click.option(
     "--in-turn",
     is_flag=True,
     help="handover, rules, switch: to and fro between two filters that wait for each other, so that each takes seconds",
 )
-@click.option(
+@default_option(
     "--cards",
     type=click.IntRange(min=0),
     default=0,
-    show_default=True,
     help="state of so many cards before the first trial; the rules are then the bench's velocity.yml, unless --rules "
     "names others",
 )
-@click.option(
-    "--records",
-    type=click.IntRange(min=1),
-    default=2_000_000,
-    show_default=True,
-    help="payments that come in during an outage",
+@default_option(
+    "--records", type=click.IntRange(min=1), default=2_000_000, help="payments that come in during an outage"
 )
-@click.option(
-    "--minutes",
-    type=click.FloatRange(min=1),
-    default=60.0,
-    show_default=True,
-    help="how long at random, of all modes",
-)
+@default_option("--minutes", type=click.FloatRange(min=1), default=60.0, help="how long at random, of all modes")
 @click.option("--seed", type=click.IntRange(min=0), help="same seed, same disturbances at the same times  [random]")
 @rate_option(300.0)
-@click.option(
-    "--seconds", type=click.FloatRange(min=0), default=5.0, show_default=True, help="under load before each trial"
-)
+@default_option("--seconds", type=click.FloatRange(min=0), default=5.0, help="under load before each trial")
 @click.option(
     "--below",
     default="",
     metavar="URI",
     help="where the checkpoints go, on any Hadoop file system, and stay  [this machine's disk, where they are removed]",
 )
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("trials.json"),
-    show_default=True,
-    help="where the results go",
+@default_option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), default="trials.json", help="where the results go"
 )
 @click.option("--add", is_flag=True, help="keep what the file holds about other kinds of trials")
 @click.option("--table", "only_table", is_flag=True, help="run nothing: show the file's results, as --docs does")
@@ -113,7 +95,6 @@ def command(
     from lab.trials.run import run_trials
 
     require_place(docs, "trials")
-
     if listed:
         for one in DISTURBANCES.values():
             where = ", ".join(stage for stage in ("embedded", "stack") if getattr(one, stage))

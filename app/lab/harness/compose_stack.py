@@ -20,8 +20,7 @@ from fraud_filter.errors import FraudFilterError
 from fraud_filter.probe.probe import Probe
 from lab.harness.drain import open_input
 from lab.harness.java import Say
-from lab.harness.own_env import make_own_env
-from lab.harness.processes import stop_signals
+from lab.harness.processes import free_ports, stop_signals
 from lab.harness.waiting import wait_until
 from lab.harness.workspace import Workspace
 
@@ -174,3 +173,19 @@ def _keep_logs(stack: Stack, workspace: Workspace, name: str) -> None:
     for state in stack.states():
         log = workspace.logs / f"{name}-{state.service}.log"
         log.write_bytes(state.container.logs(timestamps=True))
+
+
+def make_own_env(path: Path, project: str, **changes: str) -> Path:
+    """Makes the file from `.env.example`, with secrets, free ports and a project name of its own."""
+    env_file.make(path)
+    values = {name: str(port) for name, port in ports_of(path).items()}
+    own = {"COMPOSE_PROJECT_NAME": project, "KAFKA_BOOTSTRAP_SERVERS": f"127.0.0.1:{values['KAFKA_PORT']}"}
+    for name, value in {**own, **values, **changes}.items():
+        env_file.change(path, name, value)
+    return path
+
+
+def ports_of(path: Path) -> dict[str, int]:
+    """A free port for each port that the environment file names."""
+    names = [name for name in env_file.read(path) if name.endswith("_PORT")]
+    return dict(zip(names, free_ports(len(names)), strict=True))

@@ -38,12 +38,8 @@ class Sampler(Periodic):
         return _growth(self._cpu_s[name], start_s, end_s)
 
     def stolen_between(self, start_s: float, end_s: float) -> float | None:
-        """Processor time that a hypervisor gave to other guests between two times (seconds since 1970).
-
-        Returns:
-            processor time that a hypervisor withheld (`steal`, proc_stat(5)), divided by the sum of that and the time
-            used here; None: unknown.
-        """
+        """Processor time that a hypervisor withheld (`steal`, proc_stat(5)) between two times (seconds since 1970),
+        divided by the sum of that and the time used here; None: unknown."""
         stolen, busy = (_growth(seen, start_s, end_s) for seen in (self._stolen_s, self._busy_s))
         return stolen / (stolen + busy) if stolen is not None and busy is not None and stolen + busy else None
 

@@ -87,5 +87,4 @@ def run_random(run: StackRun, trials: Sequence[Trial]) -> Outcome:
     all_of_it = audit(stage.settings, start=dict.fromkeys(end, 0), end=end, settle_s=_SETTLE_S)
     details = {"payments": all_of_it.payments, "trials": found}
     seen = f"{len(found)} disturbances in {whole.minutes:g} min, seed {whole.seed}"
-    error = "; ".join(failed)
-    return Outcome(whole, audit=Audited.of(all_of_it), seen_as=seen, error=error, details=details)
+    return Outcome(whole, audit=Audited.of(all_of_it), seen_as=seen, error="; ".join(failed), details=details)

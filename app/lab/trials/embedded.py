@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from fraud_filter.audit.gaps import Recorded, recorded_in
@@ -15,14 +17,13 @@ from fraud_filter.config import Settings, duration_s
 from fraud_filter.kafka.admin import find_input, open_admin
 from fraud_filter.kafka.topics import create_topics
 from fraud_filter.probe.probe import Probe
-from lab.harness.drain import drain, open_input
+from lab.harness.drain import drain, open_input, write_input
 from lab.harness.embedded_stack import Scene, embedded_stack
 from lab.harness.java import Say
 from lab.harness.outcome import Audited
 from lab.harness.processes import Child
 from lab.harness.programs import filter_program, generator_program, location
 from lab.harness.waiting import let_pass, raise_if_dead, wait_until
-from lab.trials.cards import send_cards
 from lab.trials.filter_run import FilterRun
 from lab.trials.gap import FlaggedTail, Gap, open_tail
 from lab.trials.plan import Trial
@@ -35,6 +36,11 @@ _DRAIN_S = 90
 #: The generator is stopped; this is its limit should nobody do so.
 _LIMIT_S = 24 * 3600
 _SETTLE_S = 1.0
+#: A payment of no rule's kind.
+_PAYMENT = {
+    "amount": 20.0, "currency": "EUR", "merchant": "Corner shop", "merchant_category": "groceries", "country": "DE",
+    "card_country": "DE",
+}  # fmt: skip
 
 
 class Relay:
@@ -185,3 +191,14 @@ def open_scene(
         )
         with generator, Probe(own.settings) as probe, open_input(own.settings) as topic:
             yield Scene(own, probe, topic, generator, seconds)
+
+
+def send_cards(settings: Settings, cards: int) -> None:
+    """Sends a payment of each card, by the generator's names: its own payments are of some of them."""
+    now = datetime.now(UTC).isoformat()
+
+    def record(card: str) -> dict[str, bytes]:
+        value = {**_PAYMENT, "payment_id": f"first-of-{card}", "card_id": card, "created_at": now}
+        return {"key": card.encode(), "value": json.dumps(value).encode()}
+
+    write_input(settings, (record(f"card-{number:06}") for number in range(1, cards + 1)))

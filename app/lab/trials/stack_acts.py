@@ -92,12 +92,7 @@ def stop_broker(stage: ComposeStack, _: Trial) -> Effect:
     """Kills the broker and starts it again; its own start is a part of the recovery."""
     broker = stage.container(BROKER)
     broker.kill()
-    try:
-        time.sleep(OUTAGE_S)
-    finally:
-        effect = Effect()
-        broker.start()
-    return effect
+    return _last(broker.start)
 
 
 def pause(service: str) -> StackAct:
@@ -106,11 +101,7 @@ def pause(service: str) -> StackAct:
     def act(stage: ComposeStack, _: Trial) -> Effect:
         container = stage.container(service)
         container.pause()
-        try:
-            time.sleep(OUTAGE_S)
-        finally:
-            container.unpause()
-        return Effect()
+        return _last(container.unpause)
 
     return act
 
@@ -121,11 +112,7 @@ def cut_network(stage: ComposeStack, _: Trial) -> Effect:
     network = stage.stack.client.networks.get(f"{stage.stack.name}_{_NETWORK}")
     aliases = worker.attrs["NetworkSettings"]["Networks"][network.name]["Aliases"]
     network.disconnect(worker)
-    try:
-        time.sleep(OUTAGE_S)
-    finally:
-        network.connect(worker, aliases=aliases)
-    return Effect()
+    return _last(lambda: network.connect(worker, aliases=aliases))
 
 
 def fill_disk(stage: ComposeStack, _: Trial) -> Effect:
@@ -154,6 +141,16 @@ def damage(script: str, log: str) -> StackAct:
         return effect
 
     return act
+
+
+def _last(end: Callable[[], object]) -> Effect:
+    """Lets an outage last, and ends it."""
+    try:
+        time.sleep(OUTAGE_S)
+    finally:
+        effect = Effect()
+        end()
+    return effect
 
 
 def hand_over(stage: ComposeStack, _: Trial) -> Effect:

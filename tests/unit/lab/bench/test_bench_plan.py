@@ -95,13 +95,7 @@ def test_contenders_are_taken_in_the_given_order() -> None:
 
 
 def test_without_names_all_run_that_can() -> None:
-    assert set(_names(())) >= {
-        "micro-batch",
-        "async-progress",
-        "continuous",
-        "real-time",
-        "streams",
-    }
+    assert set(_names(())) >= {"micro-batch", "async-progress", "continuous", "real-time", "streams"}
 
 
 @pytest.mark.parametrize(("name", "other"), [("rules", Path("own.yml")), ("emit", "all")])
@@ -138,9 +132,6 @@ def test_other_engines_take_their_own_options() -> None:
     [
         ("flnk", "'flnk' is not a contender: choose from micro-batch"),
         ("streams,streams", "'streams' is given twice"),
-        ("floor", "'floor' is gone: take streams"),
-        ("continuous-single", "'continuous-single' is gone: take continuous:continuous_max_poll_records=1"),
-        ("model", "'model' is gone: take real-time:rules=FILE"),
         ("streams:linger_ms=5", "'linger_ms=5' is not accepted: give OPTION=VALUE"),
         ("real-time:", "'' is not accepted"),
     ],
@@ -182,7 +173,6 @@ def test_a_place_for_checkpoints_does_not_depend_on_where_it_is_used(
         ("", "'' is not accepted"),
         ("partitions=0", "'partitions=0' is not accepted: give a whole number from 1 to 64"),
         ("partitions=two", "'partitions=two' is not accepted"),
-        ("rule_count=20", "rule_count is gone: write such rules, and name them: rules=FILE"),
         ("linger_ms=-1", r"setting linger_ms .*'-1' is not accepted"),
         ("linger_ms=5;mode=real-time", "'mode=real-time' is not accepted: the bench sets mode itself"),
         ("checkpoint=no/such", "'checkpoint=no/such' is not accepted: give a directory that exists"),
