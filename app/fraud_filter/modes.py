@@ -27,7 +27,9 @@ _ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStorePro
 _STATELESS = _MAP_LIKE | {"Union", "Join", "Generate", "EventTimeWatermark", "ResolvedHint", "CollectMetrics"}
 #: What WITH and |> become.
 _OF_SQL = frozenset({"WithCTE", "CTERelationDef", "CTERelationRef", "PipeOperator"})
-_STATEFUL = frozenset({"Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct"})
+#: Of `applyInPandasWithState` and `transformWithState`.
+_GROUPED = frozenset({"FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark"})
+STATEFUL = _GROUPED | {"Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct"}
 _ONE_ROW = "records of one key in one micro-batch would become one row, with one decision"
 
 
@@ -118,7 +120,7 @@ class Mode:
     def runs(self, operator: str) -> bool:
         """Whether the mode can run a logical operator of Spark's."""
         if self.operators is None:
-            return self.keeps_state or operator not in _STATEFUL
+            return self.keeps_state or operator not in STATEFUL
         return operator in self.operators
 
     def commit_interval_s(self, settings: Settings) -> float:

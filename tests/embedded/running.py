@@ -140,6 +140,13 @@ class Stage:
         """All records of the output topics, by topic."""
         return read_topics(self.address, self.flagged, self.rejected)
 
+    def committed(self) -> dict[int, int]:
+        """Next offset to read by partition, as the newest committed entry of the checkpoint has it."""
+        checkpoint = self.directory / "checkpoint"
+        newest = max((int(file.name) for file in checkpoint.glob("commits/[0-9]*")), default=None)
+        entry = "{}" if newest is None else (checkpoint / f"offsets/{newest}").read_text().splitlines()[-1]
+        return {int(number): at for number, at in json.loads(entry).get(self.input, {}).items()}
+
     def flagged_ids(self) -> set[str]:
         """Of the payments that are flagged."""
         return {json.loads(record.value)["payment_id"] for record in self.written()[self.flagged]}

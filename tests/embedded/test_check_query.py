@@ -17,13 +17,14 @@ from fraud_filter.home import HOME
 from fraud_filter.modes import MODES, V1_CHECKPOINTS, Mode
 from fraud_filter.query import sinks, sources
 from fraud_filter.query.once import Written
-from fraud_filter.query.preflight import count_shuffles
+from fraud_filter.query.preflight import count_shuffled
 from fraud_filter.query.user_query import load_user_query
 from fraud_filter.query.verdicts import find_refusal
 from running import Stage, call, in_mode, until
 
 AGGREGATE = "aggregation (groupBy, count, distinct), which {} mode can't run"
-START = """from pyspark.sql import Window, functions as F
+START = """from lab.bench import nexmark
+from pyspark.sql import Window, functions as F
 def transform(records):
     rows = records.select('key', 'value', 'timestamp')
     numbers = records.sparkSession.range(2)
@@ -81,6 +82,7 @@ ALONE = (
     "rows.where('length(value) IN (SELECT id FROM range(9))')",
     "rows.where('length(value) NOT IN (SELECT id + 5 FROM range(9))')",
     "rows.where('NOT EXISTS (SELECT id FROM range(9) WHERE id > length(value) + 20)')",
+    *(f"nexmark.q{number}(records)" for number in (0, 1, 14, 21, 22)),
 )
 
 
@@ -125,7 +127,7 @@ def verdicts_of(spark: SparkSession, stage: Stage, mode: Mode, query: str, check
     with in_mode(spark, mode, settings):
         records = sources.read(spark, mode, function.schema, settings, 1)
         rows = function.rows(records, settings)
-        if count_shuffles(rows):
+        if count_shuffled(rows, settings):
             spark.conf.set(V1_CHECKPOINTS, "false")
         told = find_refusal(rows, mode)
         decisions = function.plan(rows, records).decide(records, settings, "", Written())

@@ -78,7 +78,7 @@ def test_all_is_decided_and_served_over_a_stop_at_rest_a_restart_and_a_stop_unde
         if mode == "continuous":  # the job of an epoch lasts as long as the query
             require_no_link_ends_a_job_or_counts_the_heap(f"http://127.0.0.1:{ui_port}")
         if mode in ("continuous", "micro-batch"):
-            assert committed_in_checkpoint(stage) == ends(places)
+            assert {str(number): at for number, at in stage.committed().items()} == ends(places)
         result = audit(stage.settings())
         assert (result.expected, result.rejected_expected, result.lost, result.unexpected) == (90, 4, 0, 0), result
         with Feed(stage, rate=400) as feed:
@@ -124,14 +124,6 @@ def ends(places: Places) -> dict[str, float]:
 
 def await_committed(page: Page, places: Places, program: Child) -> None:
     wait_until(lambda: page.values("fraud_filter_committed_offset") == ends(places), "all is committed", program)
-
-
-def committed_in_checkpoint(stage: Stage) -> dict[str, float]:
-    """Next offset to read by partition, as the newest committed entry has it."""
-    checkpoint = stage.directory / "checkpoint"
-    newest = max(int(entry.name) for entry in (checkpoint / "commits").iterdir() if entry.name.isdigit())
-    entry = (checkpoint / f"offsets/{newest}").read_text(encoding="utf-8").splitlines()[2]
-    return {partition: float(offset) for partition, offset in json.loads(entry)[stage.input].items()}
 
 
 def require_all_is_served(page: Page, mode: ModeName, places: Places, program: Child) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -57,14 +56,6 @@ def _await_commit(run: Run, program: Child) -> None:
     run.await_all(program)
 
 
-def _committed(run: Run) -> dict[int, int]:
-    """Where the partitions are committed to."""
-    checkpoint = run.stage.directory / "checkpoint"
-    newest = max(int(file.name) for file in checkpoint.glob("commits/[0-9]*"))
-    *_, offsets = (checkpoint / f"offsets/{newest}").read_text().splitlines()
-    return {int(number): at for number, at in json.loads(offsets)[run.stage.input].items()}
-
-
 def _decide_first(run: Run) -> Path:
     """Payments that are decided and committed; the directory of their state."""
     program = run.start(real_time_duration="5 seconds")
@@ -88,7 +79,7 @@ def test_a_state_that_is_lost_or_of_other_features_is_made_again(run: Run, admin
     run.set_rules(OTHER_FEATURES)
     _decide_more(run, "features changed: spent_6s", **OTHER_STATE)
     run.set_rules(RULES)
-    admin.delete_records({TopicPartition(run.stage.input, n): at - 1 for n, at in _committed(run).items()})
+    admin.delete_records({TopicPartition(run.stage.input, n): at - 1 for n, at in run.stage.committed().items()})
     told = refusal(run.start(**OTHER_STATE), EXIT_USAGE)
     assert "It follows from payments since 20" in told, told
     assert "has none before offset" in told, told

@@ -57,18 +57,13 @@ def test_a_continuous_query_of_another_program_goes_on_as_a_query_of_yours(
     ids = [f"p{number}" for number in range(2 * RECORDS)]
     checkpoint, broker = stage.directory / "checkpoint", {"kafka.bootstrap.servers": stage.address}
 
-    def committed() -> int:
-        commits = [int(file.name) for file in (checkpoint / "commits").glob("[0-9]*")]
-        offsets = (checkpoint / f"offsets/{max(commits)}").read_text().splitlines()[-1] if commits else "{}"
-        return sum(json.loads(offsets).get(stage.input, {}).values())
-
     stage.send((name, payment(name, 1)) for name in ids[:RECORDS])
     given = {"subscribe": stage.input, "startingOffsets": "earliest", "checkpointLocation": str(checkpoint)}
     read = spark.readStream.format("kafka").options(**broker, **given).load().select("key", "value")
     write = read.writeStream.format("kafka").options(**broker, **given).option("topic", stage.flagged)
     running = write.trigger(continuous="1 second").start()
     try:
-        until(lambda: committed() == RECORDS, "all are committed", 90)
+        until(lambda: sum(stage.committed().values()) == RECORDS, "all are committed", 90)
     finally:
         running.stop()
     stage.send((name, payment(name, 1)) for name in ids[RECORDS:])

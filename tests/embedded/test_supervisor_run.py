@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
@@ -149,14 +148,6 @@ def test_too_many_restarts_without_progress_are_told_and_end_the_program(stage: 
         assert "gave up after 3 restarts in a row without progress" in refusal(program, 4)
 
 
-def committed(stage: Stage) -> list[int]:
-    """Next offsets to read, as the newest committed entry has them."""
-    checkpoint = stage.directory / "checkpoint"
-    newest = max((int(entry.name) for entry in checkpoint.glob("commits/[0-9]*")), default=None)
-    entry = "{}" if newest is None else (checkpoint / f"offsets/{newest}").read_text().splitlines()[-1]
-    return [*json.loads(entry).get(stage.input, {}).values()]
-
-
 def test_lost_records_are_named_and_a_foreign_checkpoint_is_refused(
     stage: Stage, admin: Any, topics: TopicMaker
 ) -> None:
@@ -164,7 +155,7 @@ def test_lost_records_are_named_and_a_foreign_checkpoint_is_refused(
     with stage.run() as program, closing(Decisions(stage)) as decisions:
         ends = {number: end - 1 for number, end in decisions.ends().items()}
         wait_until(lambda: decisions.fresh(ends), "all are decided", program)
-        wait_until(lambda: sum(committed(stage)) == 20, "all are committed", program)
+        wait_until(lambda: sum(stage.committed().values()) == 20, "all are committed", program)
         assert program.stop(30) == 0, program.tail()
     places = stage.send((f"c{n}", payment(f"q{n}", 6000)) for n in range(20))
     lost = [offset for partition, offset in places if partition == 0]
@@ -184,7 +175,7 @@ def test_real_time_mode_goes_on_after_lost_records_where_it_may_and_with_added_p
     short = {"mode": "real-time", "real_time_duration": "5 seconds"}
     stage.send((f"c{n}", payment(f"p{n}", 6000)) for n in range(20))
     with stage.run(**short) as program:
-        wait_until(lambda: sum(committed(stage)) == 20, "all are committed", program)
+        wait_until(lambda: sum(stage.committed().values()) == 20, "all are committed", program)
         assert program.stop(30) == 0, program.tail()
     places = stage.send((f"c{n}", payment(f"q{n}", 6000)) for n in range(20))
     lost = [offset for partition, offset in places if partition == 0]

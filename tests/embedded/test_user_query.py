@@ -22,7 +22,7 @@ from fraud_filter.errors import UsageError
 from fraud_filter.home import HOME
 from fraud_filter.modes import MODES
 from fraud_filter.query.places import UnknownPlacesError, carry, read_from
-from fraud_filter.query.preflight import Inputs, begin_at, check_plan, plan_nodes
+from fraud_filter.query.preflight import Inputs, begin_at, check_plan, count_shuffled, plan_nodes
 from fraud_filter.query.user_query import load_user_query
 from fraud_filter.supervisor.query_run import plan_query, prepare
 from lab.harness.processes import Child, kill_family
@@ -257,6 +257,7 @@ def test_places_that_can_not_be_told_are_named(
         ("return records.select('value', 'offset')", "returns 'offset' as bigint, which the Kafka sink does not take"),
         ("return records.select(records['offset'].alias('value'))", "'value' as bigint, .* return value .string or"),
         ("return records.select('amount')", r"raises AnalysisException in .*own\.py, line 2: \[UNRESOLVED_COLUMN"),
+        ("return records.mapInPandas(iter, 'value binary')", r"raises PySparkImportError .*line 2: .* Pandas .*must"),
         ("return 1 / 0", r"raises ZeroDivisionError in .*own\.py, line 2: division by zero; mend it there"),
     ],
 )  # fmt: skip
@@ -296,22 +297,30 @@ def test_an_operator_that_a_mode_can_not_run_is_refused_with_those_that_can(reco
     with pytest.raises(UsageError, match=r"an aggregation .*, or give micro-batch, .*real-time to the"):
         check_plan(rows, MODES["continuous"])
     check_plan(rows, MODES["real-time"])
+    late = records.withWatermark("_timestamp", "1 minute").dropDuplicatesWithinWatermark(["_value"])
+    shuffled = (rows, late, rows.repartition(5), rows.repartition(3, "value"), rows.repartition("value"))
+    assert [count_shuffled(one, load({})) for one in shuffled] == [2, 2, 7, 5, 4]
     with pytest.raises(
         UsageError, match=r"async-progress mode can't run: it keeps no state; .* give micro-batch, real"
     ):
         check_plan(rows, MODES["async-progress"])
 
 
-def test_what_spark_alone_finds_ends_the_program(stage: Stage, tmp_path: Path) -> None:
-    """Real-time mode runs no Python in rows; no restart changes that."""
-    (tmp_path / "own.py").write_text(
-        "from pyspark.sql import functions as F\n"
-        "def transform(records):\n    return records.select(F.udf(bytes, 'binary')('value').alias('value'))\n"
-    )
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ("select(F.udf(bytes, 'binary')('value').alias('value'))", "Spark refuses the query in real-time mode; Spark"),
+        ("select('value').repartition(5)", "has 2 partitions, the query's shuffles 5, the application was granted 4 "),
+    ],
+)
+def test_what_only_a_start_finds_ends_the_program(stage: Stage, tmp_path: Path, rows: str, told: str) -> None:
+    """Real-time mode runs no Python in rows, and holds a task for each partition; no restart changes that."""
+    function = f"def transform(records):\n    return records.{rows}\n"
+    (tmp_path / "own.py").write_text(f"from pyspark.sql import functions as F\n{function}")
     program = stage.run(mode="real-time", query=f"{tmp_path}/own.py:transform", rejected_topic="")
     stage.send([("c", b"1")])
     with program:
-        assert "Spark refuses the query in real-time mode; Spark says: " in refusal(program, 2)
+        assert told in refusal(program, 2)
 
 
 @exhaustive

@@ -19,7 +19,7 @@ from fraud_filter.config import Settings, named, output_topics, refused
 from fraud_filter.errors import UsageError
 from fraud_filter.kafka.admin import find_topics, open_admin, read_config, warn_of_one_replica
 from fraud_filter.kafka.refusals import describe_error, no_topic
-from fraud_filter.modes import MODES, Mode
+from fraud_filter.modes import MODES, STATEFUL, Mode
 from fraud_filter.query.filter_query import load_filter
 from fraud_filter.query.invoke import each
 from fraud_filter.query.query import Query
@@ -51,9 +51,6 @@ _ADVICE = {
     "Generate": "an explode",
     "GlobalLimit": "a limit",
 }
-
-#: Operators that send a record to the task of its key.
-_SHUFFLING = ("Aggregate", "Deduplicate", "Distinct", "Repartition", "RepartitionByExpression")
 
 
 @dataclass(frozen=True)
@@ -110,11 +107,8 @@ def rate_partitions(settings: Settings) -> int:
     return int(given) if given.isdecimal() else 0
 
 
-def check_slots(spark: SparkSession, inputs: Inputs, settings: Settings) -> int:
+def check_slots(spark: SparkSession, inputs: Inputs, settings: Settings) -> None:
     """Checks that each partition gets a task slot where the mode holds one task per partition permanently.
-
-    Returns:
-        The task slots that were granted.
 
     Raises:
         UsageError: fewer slots than partitions; some partitions would never be read, without a word.
@@ -123,13 +117,13 @@ def check_slots(spark: SparkSession, inputs: Inputs, settings: Settings) -> int:
     if lacks_slots(inputs, slots):
         local = settings.spark_master.startswith("local")
         remedy = f"set SPARK_MASTER=local[{inputs.slots}]" if local else "raise SPARK_WORKER_CORES or add workers"
-        state = f", the state of the features {inputs.state_partitions}" if inputs.state_partitions else ""
+        behind = "the query's shuffles" if settings.query else "the state of the features"
+        state = f", {behind} {inputs.state_partitions}" if inputs.state_partitions else ""
         raise UsageError(
             f"{settings.input_topic} has {inputs.partitions} partitions{state}, the application was granted {slots} "
             f"task slots: in {inputs.mode.name} mode {inputs.slots - slots} partitions would never be read; {remedy}, "
             "or read a topic with fewer partitions"
         )
-    return slots
 
 
 def lacks_slots(inputs: Inputs, slots: int) -> bool:
@@ -169,10 +163,16 @@ def operator_in_words(kind: str) -> str:
     return _ADVICE.get(kind, f"the operator {kind}")
 
 
-def count_shuffles(rows: DataFrame) -> int:
-    """How often records are sent to other tasks, which keep state or only the order of a key."""
-    nodes = plan_nodes(rows._jdf.queryExecution().analyzed())
-    return sum(node.isStreaming() and str(node.getClass().getSimpleName()) in _SHUFFLING for node in nodes)
+def count_shuffled(rows: DataFrame, settings: Settings) -> int:
+    """The partitions that records are sent on to, which keep state or only the order of a key: each has its task."""
+    count = 0
+    for node in plan_nodes(rows._jdf.queryExecution().analyzed()):
+        kind = str(node.getClass().getSimpleName())
+        if node.isStreaming() and (kind in STATEFUL or kind.startswith("Repartition")):
+            own = [node.numPartitions()] if kind == "Repartition" else []
+            own += each(node.optNumPartitions().toList()) if kind == "RepartitionByExpression" else []
+            count += own[0] if own else settings.velocity_partitions
+    return count
 
 
 def calls_python(rows: DataFrame) -> bool:

@@ -41,7 +41,6 @@ _RETURN = (
 )
 _EXAMPLE = "give my_package.my_module:transform or my_query.py:transform"
 _EARLY = "mend it there; the module is imported before Spark starts, so call Spark's functions within yours"
-_SHUFFLES = "spark.sql.shuffle.partitions"
 _DIGITS = 12
 
 
@@ -97,7 +96,7 @@ class UserQuery(Query):
         from pyspark.sql import DataFrame
         from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-        records.sparkSession.conf.set(_SHUFFLES, str(settings.velocity_partitions))
+        records.sparkSession.conf.set("spark.sql.shuffle.partitions", str(settings.velocity_partitions))
         given = records.select(*(F.col(f"_{name}").alias(name) for name in SOURCE_COLUMNS))
         try:
             rows = self.function(given)

@@ -109,7 +109,7 @@ _INCURABLE = (
         re.compile(
             r"org\.apache\.spark\.sql(\.\w+)*\.(ExtendedAnalysisException|AnalysisException|ParseException)"
             r"|does not support (continuous|microbatch) processing|does not support async progress tracking"
-            r"|STREAMING_REAL_TIME_MODE\.\w+"
+            r"|STREAMING_REAL_TIME_MODE\.\w+|UNSUPPORTED_FEATURE\.STORE_BACKEND_\w+"
         ),
         "Spark refuses the query in {mode} mode",
     ),

@@ -101,8 +101,7 @@ def plan_query(spark: SparkSession, inputs: preflight.Inputs, settings: Settings
         )  # fmt: skip
     if preflight.calls_python(rows):
         _log.warning("python_in_rows", function=query.reference, **_PYTHON)
-    state_partitions = preflight.count_shuffles(rows) * settings.velocity_partitions
-    return replace(inputs, query=query, state_partitions=state_partitions)
+    return replace(inputs, query=query, state_partitions=preflight.count_shuffled(rows, settings))
 
 
 def start(writer: DataStreamWriter, settings: Settings) -> StreamingQuery:
