@@ -315,11 +315,10 @@ def test_an_operator_that_a_mode_can_not_run_is_refused_with_those_that_can(reco
 )
 def test_what_only_a_start_finds_ends_the_program(stage: Stage, tmp_path: Path, rows: str, told: str) -> None:
     """Real-time mode runs no Python in rows, and holds a task for each partition; no restart changes that."""
-    function = f"def transform(records):\n    return records.{rows}\n"
-    (tmp_path / "own.py").write_text(f"from pyspark.sql import functions as F\n{function}")
-    program = stage.run(mode="real-time", query=f"{tmp_path}/own.py:transform", rejected_topic="")
+    begin = "from pyspark.sql import functions as F\ndef transform(records):\n    return records."
+    (tmp_path / "own.py").write_text(begin + rows)
     stage.send([("c", b"1")])
-    with program:
+    with stage.run(mode="real-time", query=f"{tmp_path}/own.py:transform", rejected_topic="") as program:
         assert told in refusal(program, 2)
 
 

@@ -27,6 +27,7 @@ SETTINGS = config.load({"checkpoint": "/data/checkpoint", "mode": "continuous"})
         ),
         ("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log.", "another query works on the checkpoint"),
         ("x\nCaused by: org.apache.spark.sql.AnalysisException: no such column", "Spark refuses the query in contin"),
+        ("[UNSUPPORTED_FEATURE.STORE_BACKEND_NOT_SUPPORTED_FOR_TWS] The feature", "Spark refuses the query in contin"),
         ("x\nCaused by: org.apache.spark.sql.catalyst.ExtendedAnalysisException: no", "no"),
         ('Cannot invoke "WatermarkTracker.currentWatermark()" because "x.watermarkTracker()" is null', "another query"),
     ],
