@@ -82,11 +82,8 @@ _FILTER_CONF = {
     # Spark switches it off for streaming queries with a warning at each batch.
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # In real-time mode heartbeats alone tell what is read between batches, minutes apart. An executor that can't reach
-    # its driver ends after three of them, and writes nothing any more that a new filter can't know of; by default that
-    # takes ten minutes.
+    # In real-time mode heartbeats alone tell what is read between batches, minutes apart.
     "spark.executor.heartbeatInterval": "5s",
-    "spark.executor.heartbeat.maxFailures": "3",
     # A task that is tried again writes nothing (`query/once`), and in real-time mode reads nothing where its batch is
     # over: its query ends with what failed first.
     "spark.task.maxFailures": "1",
@@ -269,6 +266,11 @@ def _conf(settings: Settings, mode: Mode | None) -> dict[str, str]:
         # The query's own stop is bounded by this; the supervisor ends the process when that is not enough.
         "spark.sql.streaming.stopTimeout": f"{round(settings.stop_timeout_s * 1000)}ms",
     }
+    if settings.spark_master.partition("[")[0] != "local":
+        # An executor that can't reach its driver ends after three heartbeats, and writes nothing any more that a new
+        # filter can't know of; by default that takes ten minutes. A local one is the driver, and its heartbeats fail
+        # until it has copied the jars of `spark.jars.packages`.
+        conf["spark.executor.heartbeat.maxFailures"] = "3"
     if _has_manager(settings.spark_master):
         # They end an application of which twice as many executors were lost as it has: by default in all its life.
         conf["spark.executor.failuresValidityInterval"] = "1h"

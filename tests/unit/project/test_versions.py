@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
 
+import pyspark
 import pytest
 from jgo.env import LockFile
 from packaging.version import Version
@@ -16,7 +16,9 @@ import fraud_filter
 from fraud_filter.home import HOME
 
 STREAMS = HOME / "app/lab/bench/streams"
-JAR_LOCKS = sorted((*((HOME / path) for path in ("kafka", "monitoring/jmx", "spark", "app/lab/bench/flink")), STREAMS))
+FLINK = HOME / "app/lab/bench/flink"
+JAR_LOCKS = sorted((*((HOME / path) for path in ("kafka", "monitoring/jmx", "spark", "spark/s3")), FLINK, STREAMS))
+SPARK_JARS = Path(pyspark.__file__).parent / "jars"
 
 #: Versions with known holes: from the first, below the second.
 HOLES = {
@@ -43,15 +45,17 @@ def test_no_jar_has_a_known_hole(folder: Path) -> None:
 
 def test_spark_s_own_lz4_has_no_known_hole() -> None:
     """It comes with the pyspark package, so that no lock of ours names it."""
-    spec = importlib.util.find_spec("pyspark")
-    assert spec is not None
-    assert spec.origin is not None
-    [jar] = (Path(spec.origin).parent / "jars").glob("lz4-java-*.jar")
+    [jar] = SPARK_JARS.glob("lz4-java-*.jar")
     with zipfile.ZipFile(jar) as opened:
         properties = opened.read("META-INF/maven/at.yawk.lz4/lz4-java/pom.properties").decode()
     found = re.search(r"^version=(.+)$", properties, re.MULTILINE)
     assert found
     assert Version(found[1].strip()) >= Version("1.10.1")
+
+
+def test_the_s3_client_is_of_spark_s_own_hadoop() -> None:
+    [jar] = SPARK_JARS.glob("hadoop-client-api-*.jar")
+    assert jar.stem == f"hadoop-client-api-{_pinned(HOME / 'spark/s3/jgo.toml', 'hadoop-aws')}"
 
 
 def _pinned(file: Path, artifact: str) -> str:
@@ -78,7 +82,7 @@ def test_kafka_streams_is_of_the_broker_s_version() -> None:
 def test_the_lock_pins_the_versions_that_the_project_asks_for() -> None:
     lock = (HOME / "requirements.lock").read_text()
     assert f"pyspark=={version('pyspark')} " in lock
-    for folder in ("kafka", "spark", STREAMS):
+    for folder in ("kafka", "spark", "spark/s3", STREAMS):
         locked = (HOME / folder / "jgo.lock.toml").read_text()
         for asked in re.findall(r'"([\w.-]+):([\w.-]+):([\w.-]+)"', (HOME / folder / "jgo.toml").read_text()):
             group, artifact, wanted = asked

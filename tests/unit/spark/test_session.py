@@ -90,3 +90,13 @@ def test_lost_executors_are_not_counted_for_an_applications_whole_life(
 ) -> None:
     conf = session._conf(load({"spark_master": master, "spark_conf": own}), None)
     assert conf.get("spark.executor.failuresValidityInterval") == interval
+
+
+@pytest.mark.parametrize(
+    ("master", "most"),
+    [("local[8]", None), ("local", None), ("local-cluster[2,1,512]", "3"), ("spark://host:7077", "3"), ("yarn", "3")],
+)
+def test_executors_end_soon_without_their_driver_but_for_the_driver_itself(master: str, most: str | None) -> None:
+    """Of a local one heartbeats fail while it copies jars: those of S3 are 674 MB."""
+    conf = session._conf(load({"spark_master": master}), None)
+    assert conf.get("spark.executor.heartbeat.maxFailures") == most
