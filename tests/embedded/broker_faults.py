@@ -14,6 +14,7 @@ from fraud_filter.config import Settings
 from fraud_filter.kafka.admin import open_admin
 from fraud_filter.kafka.client import kafka_python_config
 from lab.harness.broker import Broker
+from lab.harness.embedded_stack import EmbeddedStack
 from lab.harness.processes import family_of, kill_family, signal_each
 from lab.harness.waiting import let_pass, wait_until
 from lab.trials.embedded import START_S, Relay
@@ -49,9 +50,9 @@ def kill(find: Callable[[Settings], int]) -> Act:
     """Kills a broker, which comes back when decisions go on without it."""
 
     def act(relay: Relay, _: Trial, tail: FlaggedTail) -> Gap:
-        chosen = _found(relay, find)
-        with _all_back(relay):
-            return relay.await_fresh(tail, _kill([chosen]))
+        stack = relay.scene.stack
+        with all_back(stack):
+            return relay.await_fresh(tail, kill_at_once([found(stack, find)]))
 
     return act
 
@@ -60,21 +61,17 @@ def hang(find: Callable[[Settings], int]) -> Act:
     """Stops a broker (SIGSTOP), as one that is cut off, until decisions go on without it."""
 
     def act(relay: Relay, _: Trial, tail: FlaggedTail) -> Gap:
-        family = family_of(_found(relay, find).child)
-        signal_each(family, signal.SIGSTOP)
-        try:
+        stack = relay.scene.stack
+        with stopped(stack, [found(stack, find)]):
             return relay.await_fresh(tail, time.time())
-        finally:
-            signal_each(family, signal.SIGCONT)
-            _await_in_sync(relay)
 
     return act
 
 
 def kill_two(relay: Relay, _: Trial, tail: FlaggedTail) -> Gap:
     """Kills two brokers, which come back: no record can be written meanwhile, and none is lost."""
-    with _all_back(relay):
-        at = _kill(relay.scene.stack.brokers[1:])
+    with all_back(relay.scene.stack):
+        at = kill_at_once(relay.scene.stack.brokers[1:])
         let_pass(_AWAY_S, relay.programs)
     return relay.await_fresh(tail, at)
 
@@ -84,12 +81,12 @@ def restart_each(relay: Relay, _: Trial, tail: FlaggedTail) -> Gap:
     for broker in relay.scene.stack.brokers:
         broker.stop()
         broker.start()
-        _await_in_sync(relay)
+        _await_in_sync(relay.scene.stack)
     relay.await_fresh(tail, time.time())
     return tail.longest
 
 
-def _kill(brokers: Sequence[Broker]) -> float:
+def kill_at_once(brokers: Sequence[Broker]) -> float:
     """Kills them; returns when, in seconds since 1970."""
     at = min(kill_family(broker.child) for broker in brokers)
     for broker in brokers:
@@ -97,26 +94,38 @@ def _kill(brokers: Sequence[Broker]) -> float:
     return at
 
 
-def _found(relay: Relay, find: Callable[[Settings], int]) -> Broker:
-    wanted = find(relay.scene.stack.settings)
-    return next(broker for broker in relay.scene.stack.brokers if broker.node == wanted)
+def found(stack: EmbeddedStack, find: Callable[[Settings], int]) -> Broker:
+    wanted = find(stack.settings)
+    return next(broker for broker in stack.brokers if broker.node == wanted)
 
 
 @contextmanager
-def _all_back(relay: Relay) -> Iterator[None]:
+def all_back(stack: EmbeddedStack) -> Iterator[None]:
     """After the block all brokers are there, and have all records."""
     try:
         yield
     finally:
-        for broker in relay.scene.stack.brokers:
+        for broker in stack.brokers:
             broker.launch()
-        for broker in relay.scene.stack.brokers:
+        for broker in stack.brokers:
             broker.start()
-        _await_in_sync(relay)
+        _await_in_sync(stack)
 
 
-def _await_in_sync(relay: Relay) -> None:
-    admin = open_admin(relay.scene.stack.settings)
+@contextmanager
+def stopped(stack: EmbeddedStack, brokers: Sequence[Broker]) -> Iterator[None]:
+    """They stand still (SIGSTOP); after the block all brokers have all records."""
+    families = [process for broker in brokers for process in family_of(broker.child)]
+    signal_each(families, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        signal_each(families, signal.SIGCONT)
+        _await_in_sync(stack)
+
+
+def _await_in_sync(stack: EmbeddedStack) -> None:
+    admin = open_admin(stack.settings)
 
     def in_sync() -> bool:
         try:
@@ -125,7 +134,7 @@ def _await_in_sync(relay: Relay) -> None:
             return False
         return all(len(part.isrs) == len(part.replicas) for topic in topics for part in topic.partitions.values())
 
-    wait_until(in_sync, START_S, "the brokers do not have all records", relay.programs)
+    wait_until(in_sync, START_S, "the brokers do not have all records", [broker.child for broker in stack.brokers])
 
 
 def _leader(settings: Settings, topic: str) -> int:

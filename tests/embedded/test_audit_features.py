@@ -32,10 +32,6 @@ def _payment(card: str, amount: float) -> bytes:
     return json.dumps({**GOOD, "card_id": card, "amount": amount}).encode()
 
 
-def _features(count: int, spent: float) -> dict[str, Any]:
-    return {"payments_1h": count, "spent_1h": spent}
-
-
 class Scene:
     """Two payments of a card, of which the second is flagged, and one of another card on the other partition."""
 
@@ -47,7 +43,7 @@ class Scene:
         self.rules.write_text(RULES)
 
     def flag(self, payment: Placed, count: int, spent: float) -> None:
-        self.outputs.flag([payment], ["burst"], changes=_features(count, spent))
+        self.outputs.flag([payment], ["burst"], changes={"payments_1h": count, "spent_1h": spent})
 
     def audit(self, **arguments: Any) -> AuditResult:
         return audit(self.outputs.stage.settings().model_copy(update={"rules": self.rules}), **arguments)

@@ -21,10 +21,6 @@ def _audit(outputs: Outputs, directory: Path, text: str, **arguments: Any) -> Au
     return audit(settings, examples=100, **arguments)
 
 
-def _reasons(result: AuditResult) -> list[tuple[int, int, str]]:
-    return [(one.partition, one.offset, one.reason) for one in result.examples["unexpected"]]
-
-
 def test_a_row_of_no_record_is_found_by_its_place_alone(outputs: Outputs, tmp_path: Path) -> None:
     own = find_input(open_admin(outputs.stage.settings()), outputs.stage.settings()).id
     first, second, third = outputs.pay(payment("p1", 1), payment("p2", 2), payment("p3", 3))
@@ -41,7 +37,8 @@ def test_a_row_of_no_record_is_found_by_its_place_alone(outputs: Outputs, tmp_pa
     assert (wrong.former, wrong.ok) == (1, False)
     absent = "written, but there is no such record"
     time = f"written with source.timestamp 5, but the record's is {third.timestamp_ms}"
-    assert [told for told in _reasons(wrong) if "without" not in told[2]] == [
+    unexpected = [(one.partition, one.offset, one.reason) for one in wrong.examples["unexpected"]]
+    assert [told for told in unexpected if "without" not in told[2]] == [
         (0, 3, absent), (7, 2, absent), (0, -1, absent), (0, 2, time),
     ]  # fmt: skip
     assert wrong.unexpected == 5

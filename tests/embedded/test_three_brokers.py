@@ -19,9 +19,13 @@ from fraud_filter.kafka.topics import create_topics
 from fraud_filter.query.preflight import count_partitions
 from hdfs_cluster import Hdfs
 from lab.harness.embedded_stack import Scene
+from lab.harness.processes import Child
+from lab.harness.waiting import let_pass
 from lab.trials.embedded import Relay, open_scene
 from lab.trials.embedded_acts import Act
 from lab.trials.plan import Trial
+from lock_holder import holder, said
+from running import until
 
 pytestmark = [pytest.mark.timed, pytest.mark.timeout(900)]
 MODES = get_args(ModeName)
@@ -75,13 +79,40 @@ def test_each_mode_goes_on_after_each_fault(scene: Scene, mode: ModeName) -> Non
 def test_the_lock_is_kept_when_its_coordinator_is_killed(
     scene: Scene, mode: ModeName, tmp_path: Path, java_home: Path
 ) -> None:
-    """A checkpoint in HDFS, and a standby that waits for its lock."""
+    """A checkpoint in HDFS, and a standby that waits for its lock. It is lost where two brokers are away for long."""
     with Hdfs(tmp_path, java_home) as hdfs:
         own = Scene(
             scene.stack.with_settings({"checkpoint": f"{hdfs.uri}/{mode}", "standby_warm_up_s": 3}),
             scene.probe, scene.topic, scene.generator, scene.seconds,
         )  # fmt: skip
-        require_nothing_lost(own, mode, "lock", standby=True, lock=faults.kill(faults.coordinator_of_lock))
+        lock = faults.kill(faults.coordinator_of_lock)
+        require_nothing_lost(own, mode, "lock", "two-killed", standby=True, lock=lock)
+
+
+def lock_holder_of(scene: Scene, directory: Path, seconds: str) -> Child:
+    env = {"KAFKA_BOOTSTRAP_SERVERS": scene.stack.settings.kafka_bootstrap_servers}
+    return holder("first", "hdfs://names:8020/a", directory, {**env, "FRAUD_CHECKPOINT_LOCK_TIMEOUT_S": seconds})
+
+
+def test_a_lock_that_no_dead_broker_leaves_in_place_is_refused(scene: Scene, tmp_path: Path) -> None:
+    with lock_holder_of(scene, tmp_path, "29") as refused:
+        assert refused.wait(60) == 2
+        assert "give 30 or more" in said(refused)
+
+
+def test_the_lock_outlives_its_coordinator_and_is_lost_where_only_that_is_left(scene: Scene, tmp_path: Path) -> None:
+    """One that is alone takes heartbeats as before; were it cut off, the others would give the lock to another."""
+    stack = scene.stack
+    with lock_holder_of(scene, tmp_path, "30") as first:
+        until(lambda: "held" in said(first), "held")
+        with faults.all_back(stack):
+            faults.kill_at_once([faults.found(stack, faults.coordinator_of_lock)])
+            let_pass(30, [first])  # longer than it holds without a word of the brokers
+        assert "lost: " not in said(first)
+        alone = faults.found(stack, faults.coordinator_of_lock)
+        with faults.stopped(stack, [broker for broker in stack.brokers if broker is not alone]):
+            until(lambda: "lost: " in said(first), "the loss")
+        assert "no Kafka broker has confirmed it for 20 s" in said(first)
 
 
 def test_a_topic_that_one_of_three_brokers_has_is_warned_of(

@@ -28,12 +28,8 @@ def settings(broker: Broker, admin: Any) -> Iterator[Settings]:
     admin.delete_topics([name for name in admin.list_topics() if name in names.values()])
 
 
-def _names(settings: Settings) -> list[str]:
-    return [settings.input_topic, settings.flagged_topic, settings.rejected_topic]
-
-
 def test_missing_topics_are_created_with_their_settings_and_only_once(settings: Settings, admin: Any) -> None:
-    names = _names(settings)
+    names = [settings.input_topic, settings.flagged_topic, settings.rejected_topic]
     assert create_topics(settings, partitions=3) == names
     admin.wait_for_topics(names)
     assert {topic["name"]: len(topic["partitions"]) for topic in admin.describe_topics(names)} == dict(

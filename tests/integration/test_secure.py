@@ -92,10 +92,6 @@ def _ask_prometheus(stack: Deployed, query: str) -> float:
     return sum(series.value or 0 for series in find_prometheus(stack.open()).instant(query))
 
 
-def _brokers(settings: config.Settings) -> int:
-    return len(AdminClient(librdkafka_config(settings)).list_topics(timeout=REFUSED_S).brokers)
-
-
 def _is_refused(settings: config.Settings, words: str) -> None:
     """Waits until the client says so of the broker that does not take it; fails when it is taken."""
     said: list[str] = []
@@ -279,7 +275,7 @@ def test_new_secrets_are_made_and_used_when_the_old_are_removed_or_end(secured: 
         served = tmp_path / f"{port}.crt"
         served.write_text(ssl.get_server_certificate(("127.0.0.1", int(secured.open().value(port)))))
         assert certificate_ends(served)[0] - time.time() > 86_400 * (secrets.LIFE_DAYS - 1), port
-    assert _brokers(_settings(secured)) == 1
+    assert len(AdminClient(librdkafka_config(_settings(secured))).list_topics(timeout=REFUSED_S).brokers) == 1
     _is_refused(_settings(secured, kafka_sasl_password_file=str(old)), "uthentication failed")
     before = _ask_prometheus(secured, DECIDED)
     # The new probe counts from 0; until it is scraped, Prometheus answers with the count of the old one.

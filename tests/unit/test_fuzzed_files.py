@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -199,11 +200,7 @@ _entries = st.one_of(
 )
 
 
-def _parse_offsets(content: bytes) -> object:
-    return parse_offset_entry(3, content)
-
-
-@pytest.mark.parametrize("parse", [_parse_offsets, check_commit_entry, parse_initial_offset])
+@pytest.mark.parametrize("parse", [partial(parse_offset_entry, 3), check_commit_entry, parse_initial_offset])
 @_shared
 @given(content=_entries)
 def test_an_entry_of_a_checkpoint_is_read_or_broken(parse: Callable[[bytes], object], content: bytes) -> None:

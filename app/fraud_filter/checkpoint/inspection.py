@@ -90,11 +90,9 @@ def inspect_contents(location: str, contents: Contents, now_ms: int) -> Inspecti
 
 
 def _broken(contents: Contents) -> dict[str, str]:
-    entries = {
-        **{f"{OFFSETS}/{number}": contents.offsets[number] for number in contents.offsets},
-        **{f"{COMMITS}/{number}": contents.commits[number] for number in contents.commits},
-    }
-    return {path: entry.reason for path, entry in entries.items() if isinstance(entry, Broken)}
+    offsets = {f"{OFFSETS}/{number}": contents.offsets[number] for number in contents.offsets}
+    commits = {f"{COMMITS}/{number}": contents.commits[number] for number in contents.commits}
+    return {path: entry.reason for path, entry in (offsets | commits).items() if isinstance(entry, Broken)}
 
 
 def _start(contents: Contents, mode: ModeName, now_ms: int) -> Start:

@@ -6,7 +6,6 @@ The stack has one filter, or two replicas of which one is active and one waits, 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from typing import Literal
 
 from docker.errors import APIError
@@ -57,11 +56,6 @@ def total(stack: Stack, service: str, names: tuple[str, ...]) -> float:
 def active(stack: Stack) -> str | None:
     """The service of which the filter works on the checkpoint now; None where none does."""
     return next((replica for replica in (FILTER, STANDBY) if total(stack, replica, (_UP,))), None)
-
-
-def are_two(stack: Stack) -> bool:
-    """Whether the stack has a standby, and it was started."""
-    return stack.has_standby and any(state.service == STANDBY for state in stack.states())
 
 
 def warm_beside(stack: Stack, former: str, timeout_s: float) -> str:
@@ -186,7 +180,7 @@ def roll_out(stack: Stack, timeout_s: float, *, now: bool = False) -> float:
     began = time.monotonic()
     mode = _running_mode(stack)
     former = active(stack)
-    if former and are_two(stack):
+    if former and stack.has_standby and any(state.service == STANDBY for state in stack.states()):
         following = warm_beside(stack, former, timeout_s)
         if alike(stack):
             return 0.0
@@ -216,12 +210,8 @@ def _running_mode(stack: Stack) -> str | None:
     if replica not in running:
         return None
     # A name without `=` is one that has no value.
-    variables = _pairs(running[replica].container.attrs["Config"]["Env"])
+    variables = dict(line.partition("=")[::2] for line in running[replica].container.attrs["Config"]["Env"])
     return str(variables.get(_MODE, ""))
-
-
-def _pairs(lines: Iterable[str]) -> dict[str, str]:
-    return dict(line.partition("=")[::2] for line in lines)
 
 
 def _await_decisions(stack: Stack, service: str, timeout_s: float) -> None:

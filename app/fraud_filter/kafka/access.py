@@ -208,7 +208,8 @@ class Cluster:
             if rights:
                 _all(self._admin.delete_acls(rights, **self._timeout).values())
             for login in change.removed_logins:  # one a request: Kafka takes no user twice in one
-                _all(self._admin.alter_user_scram_credentials([_deletion(login)], **self._timeout).values())
+                deletion: list[Any] = [UserScramCredentialDeletion(*login)]
+                _all(self._admin.alter_user_scram_credentials(deletion, **self._timeout).values())
             _all(self._admin.alter_user_scram_credentials(logins, **self._timeout).values())
             if change.added_rights:
                 _all(self._admin.create_acls(list(change.added_rights), **self._timeout).values())
@@ -247,10 +248,6 @@ def _names(logins: Iterable[Login], rights: Iterable[AclBinding]) -> tuple[str, 
 
 def _name(right: AclBinding) -> str:
     return str(right.principal).removeprefix(PRINCIPAL)
-
-
-def _deletion(login: Login) -> Any:
-    return UserScramCredentialDeletion(*login)
 
 
 def _login(mechanism: ScramMechanism) -> str:

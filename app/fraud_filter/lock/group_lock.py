@@ -8,6 +8,8 @@ our own protocol (as those of Connect have theirs) agree on the holder at each c
   They count S from when it came, which is later, and take the holder's place from it no earlier: a change of members
   waits for it at least as long, as the rebalance timeout is S, too. So between a holder's end and the next one's
   beginning lies a third of S, as long as clocks run equally fast.
+- A coordinator that is cut off from the other brokers takes heartbeats still, while another one has its place. So each
+  heartbeat of the holder counts when an offset is committed after it: enough brokers have written it.
 - One that they don't know any more has lost it, whatever its clock says.
 """
 
@@ -25,9 +27,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import kafka.errors
 from kafka.admin import KafkaAdminClient
 from kafka.coordinator.base import BaseCoordinator
 from kafka.errors import GroupAuthorizationFailedError, InvalidSessionTimeoutError, KafkaError
+from kafka.protocol.consumer import OffsetCommitRequest
 
 from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
 from fraud_filter.config import Settings, refused
@@ -36,6 +40,9 @@ from fraud_filter.kafka.client import kafka_python_config
 from fraud_filter.lock.checkpoint_lock import Lock, make_id, read_id, refusal
 from fraud_filter.lock.guard import Guard, now
 from fraud_filter.text.logs import get_logger
+
+#: Of several brokers a dead one is noticed after 9 s (`broker.session.timeout.ms`), and replaced after 15 at most.
+_SEVERAL_S = 30.0
 
 #: Shares of the session timeout.
 _HEARTBEATS, _HELD = 1 / 10, 2 / 3
@@ -52,9 +59,10 @@ for _name in ("kafka.cluster", "kafka.coordinator", "kafka.net"):
 class _Member(BaseCoordinator):  # type: ignore[misc]  # the library has no types
     """The library's member of any group, with our protocol. Its own thread sends the heartbeats."""
 
-    def __init__(self, client: Any, name: str, **config: Any) -> None:
+    def __init__(self, client: Any, name: str, topic: str, **config: Any) -> None:
         super().__init__(client, **config)
         self._name = name
+        self._topic = topic
         #: Our id when we became the holder; "" before.
         self.held_as = ""
         #: When the newest heartbeat that was taken was sent, in seconds of `now`, while we are the holder.
@@ -93,8 +101,23 @@ class _Member(BaseCoordinator):  # type: ignore[misc]  # the library has no type
         self.heartbeat.poll()  # we never leave because nobody asks for records
         await super()._send_heartbeat_request()  # raises whatever is not taken, a change of members included
         if member == self.held_as == self.holder:
+            await self._commit()
             self.taken_at = sent
             self.on_confirmed()
+
+    async def _commit(self) -> None:
+        """Commits "no offset" (-1). Where the topic is not there, or not ours to read, the heartbeat counts alone."""
+        one = OffsetCommitRequest.OffsetCommitRequestTopic
+        at = one.OffsetCommitRequestPartition(partition_index=0, committed_offset=-1, committed_metadata="")
+        request = OffsetCommitRequest(
+            max_version=8, group_id=self.group_id, generation_id_or_member_epoch=self._generation.generation_id,
+            member_id=self.id, group_instance_id=None, topics=[one(name=self._topic, partitions=[at])],
+        )  # fmt: skip
+        answer = await self._manager.send(request, node_id=self.coordinator_id)
+        error = kafka.errors.for_code(answer.topics[0].partitions[0].error_code)
+        no_topic = (kafka.errors.TopicAuthorizationFailedError, kafka.errors.UnknownTopicOrPartitionError)
+        if error is not kafka.errors.NoError and error not in no_topic:
+            raise error()
 
 
 class Membership:
@@ -110,7 +133,7 @@ class Membership:
 
         Raises:
             KafkaError: no broker answers within `kafka_timeout_s` seconds.
-            UsageError: name, password, certificate or key are missing or can't be used.
+            UsageError: name, password, certificate or key are missing or can't be used; or the timeout is too short.
         """
         timeout_ms = round(settings.checkpoint_lock_timeout_s * 1000)
         self._held_s = settings.checkpoint_lock_timeout_s * _HELD
@@ -121,9 +144,17 @@ class Membership:
             "bootstrap_timeout_ms": round(settings.kafka_timeout_s * 1000),
         }
         self._client: Any = KafkaAdminClient(**kafka_python_config(settings) | own)
+        if len(self._client._manager.cluster.brokers()) > 1 and settings.checkpoint_lock_timeout_s < _SEVERAL_S:
+            self._client.close()
+            raise refused(
+                "checkpoint_lock_timeout_s", settings.checkpoint_lock_timeout_s,
+                "is too short for several brokers, which take 15 s to replace a dead one",
+                f"give {_SEVERAL_S:g} or more",
+            )  # fmt: skip
         self._member = _Member(
             self._client._client,
             name,
+            settings.input_topic if settings.source == "kafka" else settings.flagged_topic,
             group_id=group,
             session_timeout_ms=timeout_ms,
             max_poll_interval_ms=timeout_ms,
@@ -273,8 +304,7 @@ class GroupLock(Lock):
     def close(self) -> None:
         """To be called when the last process has ended."""
         self._closing.set()
-        self._unguard()
-        self._leave()
+        self.release()
 
     def _group(self, files: CheckpointFiles) -> str:
         if self._shared is None:

@@ -214,15 +214,11 @@ class Waits:
         if self.silent is not None and now - self.silent > patience_s:
             return f"the ends of the input could not be read for {now - self.silent:.0f} s"
         for waits, what in ((self.unknown, "no broker tells the end of"), (self.held, "an open transaction holds")):
-            if old := _older(waits, now - patience_s):
+            if old := sorted(number for number, since in waits.items() if since < now - patience_s):
                 names = ", ".join(str(number) for number in old)
                 seconds = now - min(waits[number] for number in old)
                 return f"{what} {'partition' if len(old) == 1 else 'partitions'} {names}, for {seconds:.0f} s by now"
         return ""
-
-
-def _older(waits: Mapping[int, float], then: float) -> list[int]:
-    return sorted(number for number, since in waits.items() if since < then)
 
 
 class Removals:

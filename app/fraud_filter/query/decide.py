@@ -242,12 +242,8 @@ def _matched_rules(rules: RuleSet, columns: PaymentSchema) -> list[Column]:
     is_payment = F.col("_reason").isNull()
     names = [F.when(is_payment, F.when(rule_column(rule, columns), F.lit(rule.name))) for rule in rules.rules]
     groups = (names[first : first + _GROUP] for first in range(0, len(names), _GROUP))
-    return [_given_names(*group) for group in groups]
-
-
-def _given_names(*names: Column) -> Column:
-    """An array of those that are not null; each stands once. `array_compact` is no part of generated code."""
-    return F.array_except(F.array(*names), F.array(F.lit(None).cast("string")))
+    # Those that are not null; each stands once. `array_compact` is no part of generated code.
+    return [F.array_except(F.array(*group), F.array(F.lit(None).cast("string"))) for group in groups]
 
 
 def _judged_json(schema: PaymentSchema, rules: RuleSet) -> Column:

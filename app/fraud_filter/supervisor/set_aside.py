@@ -118,7 +118,8 @@ class Search:
         while not self.stop.requested and (spans := narrowing.next()):
             self._trying = True
             passed = self._try(spark, java, inputs, position, written, spans)
-            if not passed and inputs.query.features and _is_single(spans):  # what it looks back at may be the reason
+            is_single = len(spans) == 1 and spans[0].end - spans[0].start == 1
+            if not passed and inputs.query.features and is_single:  # what it looks back at may be the reason
                 passed = self._try(spark, java, inputs, position, written, spans, looks_back=False)
             self._note(passed=passed)
             if narrowing.is_unproven:
@@ -186,10 +187,6 @@ def settle(written: WrittenDecisions, stop: Stop) -> BitMap64:
         return written.settle(stop)
     except FraudFilterError as error:
         raise RestartableError("broker-away", str(error)) from None
-
-
-def _is_single(spans: list[Span]) -> bool:
-    return len(spans) == 1 and spans[0].end - spans[0].start == 1
 
 
 def decide_range(

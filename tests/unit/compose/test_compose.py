@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +46,9 @@ def limit_of(service: str) -> int:
 
 def variables() -> set[str]:
     """Names that Compose takes from the environment or from .env."""
-    passed_on = {name for service in SERVICES.values() for name, value in _environment(service) if value is None}
+    pairs = (pair for service in SERVICES.values() for pair in service.get("environment", {}).items())
+    passed_on = {name for name, value in pairs if value is None}
     return set(re.findall(r"\$\{(\w+)", COMPOSE_TEXT)) | passed_on
-
-
-def _environment(service: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    yield from service.get("environment", {}).items()
 
 
 @pytest.mark.parametrize("name", SERVICES)

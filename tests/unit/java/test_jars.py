@@ -28,12 +28,8 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def path_of(name: str) -> str:
-    return f"org/example/{name}/1.0/{name}-1.0.jar"
-
-
 def put(folder: Path, name: str, content: bytes) -> Path:
-    path = folder / path_of(name)
+    path = folder / f"org/example/{name}/1.0/{name}-1.0.jar"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     return path

@@ -276,11 +276,6 @@ def snippet() -> str:
     return text.removeprefix("```yaml\n").removesuffix("```")
 
 
-def scrapes() -> set[str]:
-    config: dict[str, Any] = yaml.safe_load(snippet())
-    return {scrape["job_name"] for scrape in config["scrape_configs"]}
-
-
 def test_promtool_takes_the_rules_as_the_document_says(promtool: str, tmp_path: Path) -> None:
     shutil.copytree(RULE_FILES, tmp_path / "rules")
     (tmp_path / "prometheus.yml").write_text(snippet())
@@ -295,4 +290,4 @@ def test_every_job_that_a_rule_or_a_panel_asks_for_is_in_the_document() -> None:
     texts = [path.read_text() for path in RULE_FILES.glob("*.yml")]
     texts += [path.read_text().replace('\\"', '"') for path in HOME.glob("monitoring/grafana/dashboards/*.json")]
     asked = {job for text in texts for jobs in re.findall(r'job(?:=~?|!~?)"([^"]+)"', text) for job in jobs.split("|")}
-    assert asked - {"$job"} == scrapes()
+    assert asked - {"$job"} == {scrape["job_name"] for scrape in yaml.safe_load(snippet())["scrape_configs"]}

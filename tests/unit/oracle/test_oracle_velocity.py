@@ -93,10 +93,6 @@ def test_a_sum_that_decays_has_nothing_without_a_number_and_no_key() -> None:
     assert seen == [(None,), (8.0,), (4.0,), (None,)]
 
 
-def _by_own_time(kind: str, field: str | None, over_ms: int, total: str = "") -> Feature:
-    return replace(_feature(kind, field, over_ms, total), by="at", late_ms=20_000)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_features_are_what_duckdb_finds_among_the_payments_before(seed: int) -> None:
     """Of windows by a payment's own time `tests/embedded/test_velocity_batch.py` tells the same."""
@@ -118,7 +114,8 @@ def test_features_are_what_duckdb_finds_among_the_payments_before(seed: int) -> 
 
 
 def test_a_late_payment_that_a_full_state_does_not_hold_sees_nothing_and_says_so() -> None:
-    features = [_by_own_time(kind, None, 1000) for kind in ("count", "first_seen", "seconds_since_last")]
+    plain = (_feature(kind, None, 1000) for kind in ("count", "first_seen", "seconds_since_last"))
+    features = [replace(feature, by="at", late_ms=20_000) for feature in plain]
     velocity = Velocity(features, PaymentSchema((*SCHEMA.fields, Field("at", "TIMESTAMP", False))), 2)
     seen = [
         velocity.see(n, 9000 + n, ("a", 1, "DE", None, 0.5, own_ms * 1000))

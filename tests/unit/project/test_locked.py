@@ -49,11 +49,6 @@ def test_a_package_can_be_left_out() -> None:
     assert "jgo==" not in named
 
 
-def is_local(command: str) -> bool:
-    """Our own package, without what it needs."""
-    return "--no-deps" in command and command.endswith(("--editable .", "/tmp/link/*.whl"))  # noqa: S108
-
-
 @pytest.mark.parametrize("script", ["app/bootstrap", "Makefile", "kafka/Dockerfile", "spark/Dockerfile"])
 def test_every_installation_is_by_hashes_and_builds_with_what_is_there(script: str) -> None:
     text = re.sub(r"\\\n\s*", "", (HOME / script).read_text())
@@ -62,5 +57,6 @@ def test_every_installation_is_by_hashes_and_builds_with_what_is_there(script: s
     set_once = "ENV UV_CONSTRAINT=/src/requirements.lock UV_REQUIRE_HASHES=true UV_NO_BUILD_ISOLATION=true" in text
     for command in commands:
         by_hash = "--require-hashes" in command or ("/opt/uv/bin/uv" in command and set_once)
-        assert by_hash or is_local(command), command
+        is_local = "--no-deps" in command and command.endswith(("--editable .", "/tmp/link/*.whl"))  # noqa: S108
+        assert by_hash or is_local, command
         assert "--no-build-isolation" in command or not re.search(r"requirements\.lock|_LOCK", command), command
