@@ -27,7 +27,7 @@ QUICK = (
 
 def ask(s3: S3, *words: object) -> CompletedProcess[str]:
     """What `fraud-filter WORDS` says, with the store's file system."""
-    return call(*words, "--spark-conf", s3.spark_conf, timeout_s=880, **s3.environment)
+    return call(*words, "--spark-conf", s3.spark_conf, timeout_s=1700, **s3.environment)
 
 
 def try_kills(s3: S3, directory: Path, *words: object) -> list[dict[str, object]]:
@@ -45,7 +45,7 @@ def try_kills(s3: S3, directory: Path, *words: object) -> list[dict[str, object]
         "--spark-conf",
         s3.spark_conf,
     )
-    done = call("lab", "trial", "kill", *words, *load, *QUICK, timeout_s=880, **s3.environment)
+    done = call("lab", "trial", "kill", *words, *load, *QUICK, timeout_s=1700, **s3.environment)
     assert done.returncode == 0, done.stdout + done.stderr
     found: list[dict[str, object]] = json.loads(file.read_text())
     assert {(one["lost"], one["duplicated"], one["unexpected"], one["error"]) for one in found} == {(0, 0, 0, "")}
@@ -58,7 +58,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory, java_home: Path) -> Iterator[S3
         yield server
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("changes", ["continuous:real-time", pytest.param(ROUND_TRIP, marks=pytest.mark.exhaustive)])
 def test_each_mode_is_killed_and_followed_by_another(s3: S3, tmp_path: Path, changes: str) -> None:
     found = try_kills(s3, tmp_path, "--ways", changes)
@@ -67,7 +67,7 @@ def test_each_mode_is_killed_and_followed_by_another(s3: S3, tmp_path: Path, cha
 
 
 @pytest.mark.exhaustive
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_a_standby_goes_on_with_the_state_of_a_filter_that_was_killed(s3: S3, tmp_path: Path) -> None:
     """The audit compares each feature."""
     rules = ("--rules", HOME / "app/rules-velocity.yml", "--emit", "all")
@@ -76,7 +76,7 @@ def test_a_standby_goes_on_with_the_state_of_a_filter_that_was_killed(s3: S3, tm
 
 
 @pytest.mark.exhaustive
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_a_store_that_is_far_away_loses_and_repeats_nothing(tmp_path: Path, java_home: Path) -> None:
     """Each request takes 0.3 s longer."""
     with S3(tmp_path, java_home, latency_ms=300) as s3:
