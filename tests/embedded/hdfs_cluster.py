@@ -9,7 +9,7 @@ import pyspark
 
 from fraud_filter.java.jars import resolve_jars
 from lab.harness.processes import Child
-from running import wait_until
+from running import Server
 
 _LOCK = Path(__file__).parent / "hadoop/jgo.lock.toml"
 _MAIN = "org.apache.hadoop.test.MiniDFSClusterManager"
@@ -21,7 +21,7 @@ def jars() -> list[str]:
     return [*map(str, resolve_jars(_LOCK)), f"{Path(pyspark.__file__).parent}/jars/*"]
 
 
-class Hdfs:
+class Hdfs(Server):
     """`with Hdfs(...) as hdfs` gives one that answers, at `hdfs.uri`."""
 
     def __init__(self, directory: Path, java_home: Path) -> None:
@@ -37,25 +37,13 @@ class Hdfs:
             *("-format", "-datanodes", "1", "-writeDetails", self._details),
             *(word for name, value in options.items() for word in ("-D", f"{name}={value}")),
         ]
-        self.child = Child("HDFS", list(map(str, argv)), log=directory / "hdfs.log")
+        super().__init__(Child("HDFS", list(map(str, argv)), log=directory / "hdfs.log"))
 
     @property
     def uri(self) -> str:
         """Such as hdfs://127.0.0.1:8020."""
         return f"hdfs://127.0.0.1:{json.loads(self._details.read_text())['namenode_port']}"
 
-    def __enter__(self) -> Hdfs:
-        self.child.start()
-        try:
-            wait_until(self._is_up, "HDFS", self.child, 180)
-        except BaseException:
-            self.child.stop()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.child.stop()
-
-    def _is_up(self) -> bool:
+    def is_up(self) -> bool:
         """The details are written when both nodes are up."""
         return self._details.exists() and self._details.read_text().endswith("}")

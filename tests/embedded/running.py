@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from kafka.consumer.group import KafkaConsumer
 from kafka.producer.kafka import KafkaProducer
@@ -184,3 +185,26 @@ def refusal(program: Child, code: int) -> str:
     assert program.wait(180) == code, program.tail()
     (message,) = [line for line in program.tail(50) if line.startswith("fraud-filter:")]
     return message
+
+
+class Server(ABC):
+    """A program that tests need beside the filter: `with` gives one that answers, and stops it."""
+
+    def __init__(self, child: Child) -> None:
+        self.child = child
+
+    @abstractmethod
+    def is_up(self) -> bool:
+        """Whether it answers."""
+
+    def __enter__(self) -> Self:
+        self.child.start()
+        try:
+            wait_until(self.is_up, self.child.name, self.child, 180)
+        except BaseException:
+            self.child.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.child.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import requests
 from jgo.env import LockFile
@@ -12,7 +12,7 @@ from jgo.env import LockFile
 from fraud_filter.home import HOME
 from fraud_filter.java.jars import resolve_jars
 from lab.harness.processes import Child, free_ports
-from running import wait_until
+from running import Server
 
 _LOCK, _CLIENT = Path(__file__).parent / "s3/jgo.lock.toml", HOME / "spark/s3/jgo.lock.toml"
 _JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -20,7 +20,7 @@ _BUCKET = "checkpoints"
 _ENVIRONMENT = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION")
 
 
-class S3:
+class S3(Server):
     """`with S3(...) as s3` gives one that answers, with a bucket at `s3.uri`."""
 
     uri = f"s3a://{_BUCKET}"
@@ -42,7 +42,7 @@ class S3:
         file = directory / "s3proxy.conf"
         file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         main = ("-cp", resolve_jars(_LOCK)[0], "org.gaul.s3proxy.Main", "--properties", file)
-        self.child = Child("S3", list(map(str, (java_home / "bin/java", *_JVM, *main))), log=directory / "s3.log")
+        super().__init__(Child("S3", list(map(str, (java_home / "bin/java", *_JVM, *main))), log=directory / "s3.log"))
 
     @property
     def spark_conf(self) -> str:
@@ -60,19 +60,7 @@ class S3:
             url = f"{self._endpoint}/{_BUCKET}/{name}/{path.relative_to(folder)}"
             requests.put(url, path.read_bytes(), timeout=30).raise_for_status()
 
-    def __enter__(self) -> Self:
-        self.child.start()
-        try:
-            wait_until(self._answers, "S3", self.child, 60)
-        except BaseException:
-            self.child.stop()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.child.stop()
-
-    def _answers(self) -> bool:
+    def is_up(self) -> bool:
         try:
             return requests.get(self._endpoint, timeout=5).status_code == 200
         except requests.ConnectionError:

@@ -1,6 +1,6 @@
 """What is sent and when: batches of ready records, the interface of whatever makes them, and paces.
 
-A pace is a formula over the number of a record: steady, at random, or in bursts.
+A pace is a formula over the number of a record: steady, or at random.
 """
 
 from __future__ import annotations

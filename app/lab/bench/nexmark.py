@@ -1,4 +1,4 @@
-"""Nexmark's queries without state, written anew from their definitions: docs/results/published.md.
+"""The stateless queries of Nexmark, written from their definitions: docs/results/published.md.
 
 A bid is made of the place of its record, as Nexmark's own generator makes one of its number: nothing is read of the
 record but its key. Auctions, bidders, prices, channels and addresses are as many and as frequent as Nexmark's.
