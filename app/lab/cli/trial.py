@@ -150,13 +150,12 @@ def _plan(
     names = choose(disturbances, "stack" if stack else "embedded")
     if settings.query:
         _check_query(settings, [*names, *(["--cards"] if cards else [])])
-    fields = Settings.model_fields
-    own_rules = settings.rules != fields["rules"].default
+    defaults = {name: field.get_default(call_default_factory=True) for name, field in Settings.model_fields.items()}
+    changed = {name for name, default in defaults.items() if getattr(settings, name) != default}
     # The images hold the rules that ship.
     not_shipped = settings.rules.resolve().parent != HOME / "app"
-    own_schema = settings.payment_schema != fields["payment_schema"].default
     not_on_stack = {
-        "--rules": not_shipped, "--payment-schema": own_schema, "--cards": cards, "--in-turn": in_turn,
+        "--rules": not_shipped, "--payment-schema": "payment_schema" in changed, "--cards": cards, "--in-turn": in_turn,
         "--below": below, "a --query that names no file": settings.query and ".py:" not in settings.query,
     }  # fmt: skip
     for name, given in not_on_stack.items():
@@ -164,7 +163,7 @@ def _plan(
             raise UsageError(f"argument --stack: {name} goes with the embedded stage alone: leave one of the two away")
     if ways and modes:
         raise UsageError("argument --ways: names the modes: leave --modes away")
-    if cards and not own_rules:
+    if cards and "rules" not in changed:
         settings = settings.model_copy(update={"rules": VELOCITY_RULES})
     pairs = parse_ways(ways) if ways else [(mode, mode) for mode in parse_modes(modes)]
     needs_others = "switch" in names or any(pair != ("real-time", "real-time") for pair in pairs)
@@ -177,17 +176,13 @@ def _plan(
         )
     is_random = names == [RANDOM]
     seed = secrets.randbits(32) if seed is None and is_random else seed or 0
+    given = [settings.rules.name] if "rules" in changed and not settings.query else []
+    given += [f"{name}={getattr(settings, name)}" for name in SETTINGS if name in changed]
     common = Trial(
-        "",
-        "micro-batch",
-        "micro-batch",
-        stage="stack" if stack else "embedded",
-        cards=cards,
-        in_turn=in_turn,
-        seed=seed,
-        records=records if "outage" in names else 0,
-        minutes=minutes if is_random else 0,
-    )
+        "", "micro-batch", "micro-batch", stage="stack" if stack else "embedded", cards=cards, in_turn=in_turn,
+        seed=seed, records=records if "outage" in names else 0, minutes=minutes if is_random else 0,
+        given=", ".join(given),
+    )  # fmt: skip
     standbys = {"with": [True], "without": [False], "both": [False] if is_random else [True, False]}[standby]
     trials = [trial for trial in plan(names, pairs, standbys, tries, common) if on_stage(trial)]
     if not trials:

@@ -34,7 +34,7 @@ class Trial:
     `to`: the mode after it, the same one but for a change of mode. `standby`: a filter waits; of a change in `WARM`
     the next filter itself. `cards`: so many have paid before. `in_turn`: of a change in `WARM` the former filter waits,
     and makes the next change. `records`: that come in during an outage. `minutes` and `seed`: of disturbances at
-    random.
+    random. `given`: the settings that are not the defaults, for the table.
     """
 
     disturbance: str
@@ -47,6 +47,7 @@ class Trial:
     records: int = 0
     minutes: float = 0
     seed: int = 0
+    given: str = ""
 
     @property
     def warm(self) -> bool:

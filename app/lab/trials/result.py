@@ -19,7 +19,7 @@ from lab.harness.tables import format_number, markdown
 from lab.trials.plan import Trial
 
 #: What is told apart in a file of results.
-_FIELDS = ("stage", "disturbance", "mode", "to", "standby", "cards", "in_turn", "records")
+_FIELDS = ("stage", "disturbance", "mode", "to", "standby", "cards", "in_turn", "records", "given")
 _kind = itemgetter(*_FIELDS)
 _COLUMNS = (
     "disturbance", "stage", "mode", "standby", "tries", "gap, s, median", "gap, s, worst", "recovery, s, worst", "lost",
@@ -142,6 +142,7 @@ def _conditions(item: Mapping[str, Any]) -> list[str]:
         *(["in turn"] if item["in_turn"] else []),
         *([f"{item['cards']:,} cards"] if item["cards"] else []),
         *([f"{item['records']:,} records"] if item["records"] else []),
+        *([item["given"]] if item["given"] else []),
     ]
 
 

@@ -17,6 +17,7 @@ from fraud_filter.home import HOME
 from lab.trials.at_random import draw
 from lab.trials.catalogue import choose, on_stage
 from lab.trials.plan import Trial, parse_ways, plan
+from lab.trials.result import Outcome, read_outcomes
 
 COMMON = Trial("", "micro-batch", "micro-batch")
 
@@ -105,6 +106,18 @@ def test_what_cannot_be_tried_is_refused_before_anything_runs(tmp_path: Path, te
     done = CliRunner().invoke(cli, argv, standalone_mode=False)
     assert isinstance(done.exception, UsageError), done.exception
     assert words in str(done.exception)
+
+
+def test_a_trial_tells_the_settings_that_are_not_the_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def run_nothing(_: object, trials: list[Trial], **__: object) -> list[Outcome]:
+        return [Outcome(trial) for trial in trials]
+
+    monkeypatch.setattr("lab.trials.run.run_trials", run_nothing)
+    given = f"--rules {HOME}/app/rules-velocity.yml --emit all --hang-timeout-s 3 --modes real-time --standby with"
+    argv = ["lab", "trial", "kill", *given.split(), "--output", str(tmp_path / "trials.json")]
+    CliRunner().invoke(cli, argv, standalone_mode=False)
+    (item,) = read_outcomes(tmp_path / "trials.json")
+    assert item["given"] == "rules-velocity.yml, emit=all, hang_timeout_s=3.0"
 
 
 @pytest.mark.parametrize("verb", ["takeover", "transitions", "faults", "soak", "backlog"])

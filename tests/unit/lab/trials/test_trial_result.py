@@ -45,9 +45,9 @@ def test_only_duplicates_are_no_fault(change: dict[str, object], ok: bool) -> No
 def test_results_replace_those_of_the_same_kind_only(tmp_path: Path) -> None:
     file = tmp_path / "trials.json"
     file.touch()
-    alone = replace(DONE, trial=replace(KILL, standby=False))
-    write_outcomes(file, [DONE, alone], add=True)
-    assert [one["gap_s"] for one in write_outcomes(file, [replace(DONE, gap_s=0.7)], add=True)] == [0.5, 0.7]
+    alone, other = (replace(DONE, trial=replace(KILL, **of)) for of in ({"standby": False}, {"given": "emit=all"}))
+    write_outcomes(file, [DONE, alone, other], add=True)
+    assert [one["gap_s"] for one in write_outcomes(file, [replace(DONE, gap_s=0.7)], add=True)] == [0.5, 0.5, 0.7]
     assert len(write_outcomes(file, [DONE], add=False)) == 1
 
 
@@ -62,7 +62,7 @@ def test_results_are_not_added_to_something_else(tmp_path: Path, content: str) -
 
 def items() -> list[dict[str, Any]]:
     changed = Trial("stop", "continuous", "real-time", cards=100_000, in_turn=True)
-    away = Trial("outage", "real-time", "real-time", records=2_000_000)
+    away = Trial("outage", "real-time", "real-time", records=2_000_000, given="emit=all")
     found = [
         DONE, replace(DONE, gap_s=0.7, audit=Audited(0, 9, 0, 9), seen_as="event=taking_over; alert A"),
         replace(DONE, gap_s=2.0),
@@ -79,7 +79,7 @@ def test_a_kind_is_a_line_with_median_worst_and_what_was_seen() -> None:
         "| kill | stack | real-time | yes | 1 | 0.5 | 0.5 | 1.5 | 0 | 5 | 0 | event=taking_over |",
         "| stop, in turn, 100,000 cards | embedded | continuous → real-time | no | 1 | ? | ? | ? | ? | ? | ? | "
         "died [/127.0.0.1:9092] |".replace("?", NOT_MEASURED),
-        "| outage, 2,000,000 records | embedded | real-time | no | 1 | 0.5 | 0.5 | 1.5 | 0 | 5 | 0 | "
+        "| outage, 2,000,000 records, emit=all | embedded | real-time | no | 1 | 0.5 | 0.5 | 1.5 | 0 | 5 | 0 | "
         "50,000 records/s; peak 1,200 MiB |",
     ]
 
