@@ -20,6 +20,7 @@ AsyncProgressTrackingMicroBatchExecution.validateOffsetLogAndGetPrevOffset, Cont
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -133,6 +134,23 @@ def plan_skip(contents: Contents, mode: ModeName, topic: str, offsets: Mapping[i
     return Plan(mode, tuple(draft.steps), tuple(draft.reasons))
 
 
+def plan_done(contents: Contents, mode: ModeName, topic: str, offsets: Mapping[int, int], now_ms: int) -> Plan:
+    """Has the next batch of a query without state begin at the `offsets` of a topic: all before them is decided.
+
+    As `plan_skip`; where nothing is committed, a batch 0 without a record counts as committed, that ends there. Cut
+    short, it leaves what begins before that.
+
+    Args:
+        now_ms: milliseconds since 1970, for an entry that lacks a time.
+    """
+    if contents.proven:
+        return plan_skip(contents, mode, topic, offsets, "are decided")
+    draft = _Draft(reasons=["records before the first commit are decided"])
+    line = json.dumps({topic: {str(number): offset for number, offset in sorted(offsets.items())}})
+    _commit_first(draft, contents, (line,), now_ms)
+    return Plan(mode, tuple(draft.steps), tuple(draft.reasons))
+
+
 def plan_restart(contents: Contents, mode: ModeName, notes: Sequence[Step], why: str) -> Plan:
     """Has the query begin again at batch 0, with empty logs and an empty state or none.
 
@@ -233,10 +251,7 @@ def _begin(draft: _Draft, contents: Contents, mode: ModeName, now_ms: int) -> bo
     resume = MODES[mode].resume
     if resume.from_commit and contents.initial:
         draft.reasons.append(f"nothing is committed, and {mode} mode would not begin where the query first began")
-        draft.remove(OFFSETS, [number for number in pending if number > 0])
-        draft.remove(COMMITS, list(contents.commits))
-        draft.write(first_entry(contents.initial, now_ms))
-        draft.steps.append(Write(f"{COMMITS}/0", b'v1\n{"nextBatchWatermarkMs":0}'))
+        _commit_first(draft, contents, contents.initial, now_ms)
         return False
     draft.remove(OFFSETS, pending)
     draft.remove(COMMITS, list(contents.commits))
@@ -244,6 +259,14 @@ def _begin(draft: _Draft, contents: Contents, mode: ModeName, now_ms: int) -> bo
         draft.reasons.append("a killed query left temporary files in the logs, which must be empty at a first start")
         draft.steps += [Remove(path) for path in contents.leftovers]
     return contents.initial is None
+
+
+def _commit_first(draft: _Draft, contents: Contents, sources: tuple[str, ...], now_ms: int) -> None:
+    """Nothing is committed: from now on batch 0 is, and ends at the offsets of the `sources`."""
+    draft.remove(OFFSETS, [number for number in contents.offsets if number > 0])
+    draft.remove(COMMITS, list(contents.commits))
+    draft.write(first_entry(sources, now_ms))
+    draft.steps.append(Write(f"{COMMITS}/0", b'v1\n{"nextBatchWatermarkMs":0}'))
 
 
 def _drop_broken(draft: _Draft, contents: Contents, after: int) -> None:

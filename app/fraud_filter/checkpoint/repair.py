@@ -37,6 +37,7 @@ from fraud_filter.checkpoint.plan import (
     UnfitStateError,
     UnrepairableError,
     Write,
+    plan_done,
     plan_repair,
     plan_restart,
     plan_skip,
@@ -226,6 +227,19 @@ def go_on_at(files: CheckpointFiles, settings: Settings, offsets: Mapping[int, i
     """
     plan = partial(plan_skip, mode=settings.mode, topic=settings.input_topic, offsets=offsets, why=why)
     _tell(_follow(files, plan, time.time()), settings)
+
+
+def skip_decided(files: CheckpointFiles, settings: Settings, offsets: Mapping[int, int]) -> None:
+    """Has a query without state begin at the `offsets` of the input topic, by partition: all before them is decided.
+
+    No copy of the logs is kept: killed at any moment, it leaves what begins before that.
+
+    Raises:
+        FraudFilterError: the file system refuses.
+    """
+    now_ms = round(time.time() * 1000)
+    plan = plan_done(read_contents(files), settings.mode, settings.input_topic, offsets, now_ms)
+    _carry_out(files, plan.steps)
 
 
 def restart(files: CheckpointFiles, settings: Settings, notes: Sequence[Step], why: str) -> None:

@@ -30,7 +30,7 @@ from fraud_filter.supervisor.query_run import Ending, explain_end, plan_query, p
 from fraud_filter.supervisor.set_aside import Search, set_aside
 from fraud_filter.supervisor.signals import Stop, stop_on_signals
 from fraud_filter.supervisor.standby import Standby
-from fraud_filter.supervisor.start_position import find_start_position
+from fraud_filter.supervisor.start_position import find_start_position, pass_decided
 from fraud_filter.supervisor.states import Event, State, next_state
 from fraud_filter.supervisor.written import WrittenDecisions
 from fraud_filter.text.logs import get_logger
@@ -288,10 +288,13 @@ class FilterRun:
             kept = self.standby.prepared if self.standby else None
             prepared = prepare(spark, inputs, settings, position.topic_id, position.watermark_ms, kept)
             with self._restartable("broker-away", FraudFilterError):
-                written = self.written.settle(self.stop) | position.for_state
+                written = self.written.settle(self.stop)
             if self.stop.requested:  # what is written is not known
                 return "stop-requested"
-            prepared.written.fill(written)
+            if not inputs.state_partitions:
+                with self._restartable("checkpoint-away", CheckpointError):
+                    position = pass_decided(position, settings, written)
+            prepared.written.fill(written | position.for_state)
             query = start(sinks.write(prepared.decisions, inputs.mode, settings, position.writer), settings)
             with suppress(CheckpointError):  # it is for standbys; the query does without
                 ACTIVE.write(position.files, fingerprint(inputs.query, self.settings))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from fraud_filter.checkpoint.notes import (
 )
 from fraud_filter.checkpoint.plan import UnfitStateError
 from fraud_filter.checkpoint.progress import Offsets
-from fraud_filter.checkpoint.repair import finish, go_on_at, prepare_checkpoint
+from fraud_filter.checkpoint.repair import finish, go_on_at, prepare_checkpoint, skip_decided
 from fraud_filter.config import Settings, duration_s, refused
 from fraud_filter.kafka.admin import require_append_time
 from fraud_filter.kafka.consumer import first_offsets, first_since, first_times_ms
@@ -32,15 +33,19 @@ from fraud_filter.monitor.monitor import Monitor, StartPosition
 from fraud_filter.query import preflight
 from fraud_filter.query.preflight import Inputs
 from fraud_filter.query.velocity import needs_watermark
+from fraud_filter.records import decision_id
 from fraud_filter.supervisor.losses import Comparison, compare, describe_losses, require_all
 from fraud_filter.supervisor.signals import Stop
 from fraud_filter.supervisor.state import find_misfit, first_times, rebuild_state, require_fit, wanted_state
 from fraud_filter.text.logs import get_logger
 
 if TYPE_CHECKING:
+    from pyroaring import BitMap64
     from pyspark.sql import SparkSession
 
 _log = get_logger(__name__)
+#: Fewer payments are dropped by the query sooner than the checkpoint is written.
+_WORTH_PASSING = 1000
 
 
 def find_start_position(
@@ -94,6 +99,34 @@ def find_start_position(
         return settings, position
     settings = fit_lag(settings, at, found.ends)
     return settings, replace(position, watermark_ms=find_watermark(files, inputs, settings))
+
+
+def pass_decided(position: StartPosition, settings: Settings, written: BitMap64) -> StartPosition:
+    """Where a query without state begins: at the first payments that have no decision, by partition.
+
+    With `emit=all` that is where the last filter ended, so that nothing is read again.
+
+    Args:
+        written: the payments that are decided, by `decision_id`.
+
+    Raises:
+        CheckpointError: the file system refuses.
+    """
+    at = {number: offset + _count_decided(written, number, offset) for number, offset in position.at.items()}
+    passed = sum(at[number] - offset for number, offset in position.at.items())
+    if passed < _WORTH_PASSING:
+        return position
+    skip_decided(position.files, settings, at)
+    _log.info("decided_passed", query=settings.query_name, payments=passed)
+    return replace(position, at=at, undecided=at)
+
+
+def _count_decided(written: BitMap64, partition: int, offset: int) -> int:
+    """How many payments in a row have a decision, from this one on."""
+    first = decision_id(partition, offset)
+    before = written.rank(first) - (first in written)
+    is_gap = lambda count: written.rank(first + count) - before <= count  # noqa: E731
+    return bisect_left(range(len(written)), True, key=is_gap)
 
 
 def _prepare(files: CheckpointFiles, inputs: Inputs, settings: Settings, *, state_is_broken: bool) -> Comparison:

@@ -11,7 +11,16 @@ from typing import Any, get_args
 import pytest
 
 from fraud_filter import modes
-from fraud_filter.checkpoint.plan import Plan, Remove, UnfitStateError, UnrepairableError, Write, plan_repair, plan_skip
+from fraud_filter.checkpoint.plan import (
+    Plan,
+    Remove,
+    UnfitStateError,
+    UnrepairableError,
+    Write,
+    plan_done,
+    plan_repair,
+    plan_skip,
+)
 from fraud_filter.config import ModeName
 from logbook import (
     BEGIN,
@@ -224,6 +233,34 @@ def test_where_nothing_is_committed_the_query_begins_again() -> None:
     files["sources/0/0"] = b'\0v1\n{"payments":{"0":3}}'
     found = plan_skip(contents_of(files), "real-time", "payments", {0: 7})
     assert paths(found) == ["remove offsets/0", "remove sources"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_query_begins_behind_what_is_decided_though_nothing_is_committed(mode: ModeName) -> None:
+    began = {"sources/0/0": INITIAL}
+    for files in ({}, began, {**began, **checkpoint({0: 1004, 1: 1010}, [])}):
+        files = apply(files, plan(files, mode).steps)
+        found = plan_done(contents_of(files), mode, "payments", {0: 1020}, NOW_MS)
+        assert start_of(apply(files, found.steps), mode) == 1020
+
+
+@pytest.mark.parametrize("block", range(5))
+def test_what_is_decided_is_passed_and_nothing_else_wherever_that_is_cut_off(block: int) -> None:
+    for seed in range(block * 100, block * 100 + 100):
+        chance = random.Random(seed)
+        query, target = Query(chance), chance.choice(MODES)
+        for mode in (*chance.choices(MODES, k=chance.randint(1, 4)), target):
+            query.files = apply(query.files, plan(query.files, mode).steps)
+            query.run(mode)
+        files = apply(query.files, plan(query.files, target).steps)
+        found = plan_done(contents_of(files), target, "payments", {0: query.written}, NOW_MS)
+        for step in found.steps:
+            files = apply(files, [step])
+            for mode in MODES:
+                start = start_of(apply(files, plan(files, mode).steps), mode)
+                assert start is None or start <= query.written, (mode, found)
+        assert start_of(files, target) == query.written, (target, found)
+        assert plan(files, target).steps == ()
 
 
 @pytest.mark.parametrize("twin", MODES)
