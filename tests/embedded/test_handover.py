@@ -57,7 +57,7 @@ def test_a_former_filter_that_was_started_as_a_standby_is_the_way_back(stage: St
         run.program._argv.append("--standby")
         run.program.start()
         run.await_fresh("the start", START_S)
-        program, port = deploy(run, new, "--standby-warm-up-s", "60")
+        program, port = deploy(run, new, "--standby-warm-up-s", "1")
         with program:
             wait_until(lambda: bool(events(program, "started")), "it takes over", program, START_S)
             assert int(events(program, "warmed_up")[0].rpartition(" payments=")[2]) > 0

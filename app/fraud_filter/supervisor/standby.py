@@ -115,12 +115,10 @@ class Standby:
     def _warm_up(self, java: Java, spark: SparkSession, files: CheckpointFiles, inputs: Inputs) -> None:
         settings = self.settings
         self.monitor.set_state("warming-up")
-        until = time.monotonic() + settings.standby_warm_up_s
-        is_enough = lambda: time.monotonic() > until or self._is_due(files)  # noqa: E731
         topic_id = find_input(open_admin(settings), settings).id if settings.source == "kafka" else ""
         with java.killed_after(settings.start_timeout_s * 2 + settings.standby_warm_up_s), silenced(java.gateway):
             if not self._is_warm:
-                warm_up(spark, files, inputs, settings, topic_id, is_enough)
+                warm_up(spark, files, inputs, settings, topic_id, lambda: self._is_due(files))
             self.prepared = prepare(spark, inputs, settings, topic_id)
         with suppress(FraudFilterError):  # what is wrong now may be right then
             plan_repair(read_contents(files), settings.mode, round(time.time() * 1000))

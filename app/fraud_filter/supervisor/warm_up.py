@@ -35,9 +35,10 @@ _SINKS_ARE_CHECKED = "spark.sql.streaming.realTimeMode.allowlistCheck"
 #: In the checkpoint, which executors reach.
 _PLACE = "fraud-filter/warm-up-"
 _LOOK_S = 0.1
-#: A batch of real-time mode, so that a round ends soon: a start is what a takeover waits for.
+#: A batch of real-time mode, so that a round ends soon: a start is what a takeover waits for. The tasks of the first
+#: one take seconds to begin, and have the rest of it to read.
 _SHORTEST_BATCH = "spark.sql.streaming.realTimeMode.minBatchDuration"
-_BATCH_S = 1
+_FIRST_BATCH_S, _BATCH_S = 5, 1
 #: Of a mode that tells of no batch. The first round is long enough for tasks to start and to read.
 _FIRST_ROUND_S, _ROUND_S = 3.0, 1.0
 _ROUNDS = 8
@@ -56,12 +57,14 @@ def warm_up(
     inputs: Inputs,
     settings: Settings,
     topic_id: str,
-    enough: Callable[[], bool],
+    is_due: Callable[[], bool],
 ) -> None:
-    """Starts and stops the query over the newest payments, some rounds or until it is `enough`; writes none to Kafka.
+    """Starts and stops the query over the newest payments, some rounds or until the wait `is_due` to end; writes none
+    to Kafka.
 
     Each round goes on from the checkpoint of the one before: what a start does is compiled, too. It lasts until a batch
-    has ended, the first until one with payments has: without spare processor time that takes many seconds.
+    has ended, the first until one with payments has, or `start_timeout_s` is over: to plan a model and to generate its
+    code takes long beside a filter that works. The others end after `standby_warm_up_s`.
 
     Raises:
         NoBrokerError: no broker answers.
@@ -71,26 +74,37 @@ def warm_up(
     """
     folder = f"{_PLACE}{uuid.uuid4().hex[:8]}"
     mode = inputs.mode
-    decisions = prepare(spark, inputs, _newest(settings), topic_id).decisions
-    short = settings.model_copy(update={"real_time_duration": f"{_BATCH_S} seconds"})
-    query = sinks.discard(decisions, mode, short, f"{settings.checkpoint.rstrip('/')}/{folder}")
+    newest, has_payments = _newest(settings)
+    decisions = prepare(spark, inputs, newest, topic_id).decisions
+    place = f"{settings.checkpoint.rstrip('/')}/{folder}"
+    first, later = (
+        sinks.discard(decisions, mode, settings.model_copy(update={"real_time_duration": f"{s} seconds"}), place)
+        for s in (_FIRST_BATCH_S, _BATCH_S)
+    )
     try:
         if settings.sink == "kafka":
             sinks.open_producers(spark, settings, inputs.partitions)
         has_state, payments = bool(inputs.state_partitions), 0
+        until = time.monotonic() + (settings.start_timeout_s if has_payments else settings.standby_warm_up_s)
         for number in range(_ROUNDS):
-            if enough():
+            if is_due() or time.monotonic() > until:
                 break
             with configured(spark, {_SINKS_ARE_CHECKED: "false", _SHORTEST_BATCH: str(_BATCH_S * 1000)}):
-                running = start(query, settings)
+                running = start(later if number else first, settings)
             began = time.monotonic()
-            while running.isActive and not enough() and not _is_over(running, mode, began, is_first=number == 0):
+            while running.isActive and not is_due() and time.monotonic() < until:
+                if not mode.sends_progress and not spark.sparkContext.statusTracker().getActiveStageIds():
+                    began = time.monotonic()  # no task runs yet
+                if _is_over(running, mode, began, is_first=number == 0):
+                    break
                 time.sleep(_LOOK_S)
+            if not number:
+                until = time.monotonic() + settings.standby_warm_up_s
             if error := running.exception():
                 raise explain_failure(error, settings)
             payments += sum(progress.numInputRows for progress in running.recentProgress)
             running.stop()
-            has_state = has_state and not enough() and _load_state(spark, settings)
+            has_state = has_state and not is_due() and _load_state(spark, settings)
         known = payments if mode.sends_progress else "unknown"
         _log.info("warmed_up", mode=settings.mode, query=settings.query_name, payments=known)
     finally:
@@ -123,14 +137,15 @@ def _load_state(spark: SparkSession, settings: Settings) -> bool:
     return True
 
 
-def _newest(settings: Settings) -> Settings:
-    """The settings with which the source begins shortly before the end of the topic."""
+def _newest(settings: Settings) -> tuple[Settings, bool]:
+    """The settings with which the source begins shortly before the end of the topic; whether payments lie there."""
     if settings.source != "kafka":
-        return settings
+        return settings, False
     with open_consumer(settings) as consumer:
         bounds = find_input_bounds(consumer, settings)
     at = {number: max(low, end - _RECORDS) for number, (low, end) in bounds.items()}
-    return begin_at(settings.model_copy(update={"fail_on_data_loss": False}), at, at)
+    has_payments = any(at[number] < end for number, (_, end) in bounds.items())
+    return begin_at(settings.model_copy(update={"fail_on_data_loss": False}), at, at), has_payments
 
 
 @contextmanager
