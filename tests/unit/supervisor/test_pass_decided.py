@@ -22,9 +22,7 @@ from fraud_filter.supervisor.start_position import _count_decided
         (range(100_000), 10, 99_990),
     ],
 )
-def test_those_in_a_row_are_counted_whatever_other_partitions_have(
-    decided: list[int], offset: int, count: int
-) -> None:
+def test_those_in_a_row_are_counted_whatever_other_partitions_have(decided: list[int], offset: int, count: int) -> None:
     written = BitMap64(decision_id(number, one) for number in (0, 3) for one in range(50, 60))
     written |= BitMap64(decision_id(1, one) for one in decided)
     assert _count_decided(written, 1, offset) == count

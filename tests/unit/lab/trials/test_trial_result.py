@@ -12,11 +12,12 @@ from click.testing import CliRunner
 from fraud_filter import schema as layout
 from fraud_filter.cli.main import cli
 from fraud_filter.errors import UsageError
+from fraud_filter.home import HOME
 from lab.harness.outcome import NOT_AUDITED, Audited, to_plain
-from lab.harness.tables import NOT_MEASURED
+from lab.harness.tables import NOT_MEASURED, find_place
 from lab.trials.gap import FlaggedTail, Gap
 from lab.trials.plan import Trial
-from lab.trials.result import Outcome, markdown_table, write_outcomes
+from lab.trials.result import Outcome, markdown_table, read_outcomes, write_outcomes
 from lab.trials.witness import notable
 
 KILL = Trial("kill", "real-time", "real-time", standby=True)
@@ -94,6 +95,13 @@ def test_the_table_of_earlier_results_is_written_without_a_run(tmp_path: Path) -
     assert page.read_text() == (
         f"before\n<!-- trials: begin -->\n{markdown_table([DONE.to_dict()])}\n<!-- trials: end -->\nafter\n"
     )
+
+
+def test_the_documented_table_is_that_of_its_raw_data() -> None:
+    page = HOME / "docs/results/trials.md"
+    before, after = find_place(page, "trials")
+    shown = page.read_text(encoding="utf-8").removeprefix(before).removesuffix(after)
+    assert shown.strip() == markdown_table(read_outcomes(HOME / "docs/results/trials.json"))
 
 
 def test_a_place_for_the_table_is_asked_for_before_the_work(tmp_path: Path) -> None:
