@@ -288,13 +288,13 @@ class FilterRun:
             kept = self.standby.prepared if self.standby else None
             prepared = prepare(spark, inputs, settings, position.topic_id, position.watermark_ms, kept)
             with self._restartable("broker-away", FraudFilterError):
-                written = self.written.settle(self.stop)
+                written = self.written.settle(self.stop) | position.for_state
             if self.stop.requested:  # what is written is not known
                 return "stop-requested"
             if not inputs.state_partitions:
                 with self._restartable("checkpoint-away", CheckpointError):
                     position = pass_decided(position, settings, written)
-            prepared.written.fill(written | position.for_state)
+            prepared.written.fill(written)
             query = start(sinks.write(prepared.decisions, inputs.mode, settings, position.writer), settings)
             with suppress(CheckpointError):  # it is for standbys; the query does without
                 ACTIVE.write(position.files, fingerprint(inputs.query, self.settings))

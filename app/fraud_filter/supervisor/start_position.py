@@ -107,7 +107,7 @@ def pass_decided(position: StartPosition, settings: Settings, written: BitMap64)
     With `emit=all` that is where the last filter ended, so that nothing is read again.
 
     Args:
-        written: the payments that are decided, by `decision_id`.
+        written: the payments that are decided, by `decision_id`; `position.for_state` among them.
 
     Raises:
         CheckpointError: the file system refuses.

@@ -59,8 +59,7 @@ def warm_up(
     topic_id: str,
     is_due: Callable[[], bool],
 ) -> None:
-    """Starts and stops the query over the newest payments, some rounds or until the wait `is_due` to end; writes none
-    to Kafka.
+    """Starts and stops the query over the newest payments for some rounds, or until `is_due`; writes none to Kafka.
 
     Each round goes on from the checkpoint of the one before: what a start does is compiled, too. It lasts until a batch
     has ended, the first until one with payments has, or `start_timeout_s` is over: to plan a model and to generate its
@@ -86,13 +85,17 @@ def warm_up(
             sinks.open_producers(spark, settings, inputs.partitions)
         has_state, payments = bool(inputs.state_partitions), 0
         until = time.monotonic() + (settings.start_timeout_s if has_payments else settings.standby_warm_up_s)
+
+        def is_enough() -> bool:
+            return is_due() or time.monotonic() > until
+
         for number in range(_ROUNDS):
-            if is_due() or time.monotonic() > until:
+            if is_enough():
                 break
             with configured(spark, {_SINKS_ARE_CHECKED: "false", _SHORTEST_BATCH: str(_BATCH_S * 1000)}):
                 running = start(later if number else first, settings)
             began = time.monotonic()
-            while running.isActive and not is_due() and time.monotonic() < until:
+            while running.isActive and not is_enough():
                 if not mode.sends_progress and not spark.sparkContext.statusTracker().getActiveStageIds():
                     began = time.monotonic()  # no task runs yet
                 if _is_over(running, mode, began, is_first=number == 0):
@@ -104,7 +107,7 @@ def warm_up(
                 raise explain_failure(error, settings)
             payments += sum(progress.numInputRows for progress in running.recentProgress)
             running.stop()
-            has_state = has_state and not is_due() and _load_state(spark, settings)
+            has_state = has_state and not is_enough() and _load_state(spark, settings)
         known = payments if mode.sends_progress else "unknown"
         _log.info("warmed_up", mode=settings.mode, query=settings.query_name, payments=known)
     finally:
