@@ -6,6 +6,8 @@ import ipaddress
 
 from docker.models.containers import Container
 
+from fraud_filter.compose.stack import execute
+
 #: State 0A of /proc/net/tcp: LISTEN.
 _LISTEN = "0A"
 #: Each container's way to Docker's name server: at a random port, of the engine's own.
@@ -45,7 +47,7 @@ def listening(container: Container) -> dict[int | str, bool]:
 
     The random ports of a container's own address are one: `ANY`.
     """
-    code, output = container.exec_run(["cat", "/proc/net/tcp", "/proc/net/tcp6"])
+    code, output = execute(container, "cat", "/proc/net/tcp", "/proc/net/tcp6")
     assert code == 0, output
     found: dict[int | str, bool] = {}
     for words in (line.split() for line in output.decode().splitlines()):

@@ -13,6 +13,7 @@ import requests
 import documented
 import intruders
 from deployed import Deployed
+from fraud_filter.compose.stack import execute
 from intruder import Attempt
 from intruder_kafka import NOTHING
 from intruders import NETWORKS, OUTSIDE, SUBMISSIONS, gets, reached
@@ -173,7 +174,8 @@ def test_no_network_has_a_way_out_but_that_of_alertmanager_alone(intruded: Intru
     closed = {"alerts", "kafka", "spark"} if stack.secure else {"alerts", "kafka"}
     assert ways == {name: "none" if name in closed else "false" for name in NETWORKS} | {"receiver": None}
     for state in intruders.running(stack):
-        _, routes = state.container.exec_run(["cat", "/proc/net/route"])
+        code, routes = execute(state.container, "cat", "/proc/net/route")
+        assert code == 0, routes
         leaves = [line for line in routes.decode().splitlines() if line.split()[1] == "00000000"]
         shut = {
             network.removeprefix(f"{stack.name}_") for network in state.container.attrs["NetworkSettings"]["Networks"]

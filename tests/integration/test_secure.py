@@ -23,6 +23,7 @@ from audits import nothing_is_lost
 from deployed import Deployed, run
 from fraud_filter import config
 from fraud_filter.compose import env_file, secrets
+from fraud_filter.compose.stack import execute
 from fraud_filter.compose.status import Prometheus, find_prometheus
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.home import HOME
@@ -78,7 +79,7 @@ def _directory(stack: Deployed) -> Path:
 
 def _container_output(stack: Deployed, service: str, *command: str) -> tuple[int, str]:
     (container,) = [state.container for state in stack.open().states() if state.service == service]
-    code, output = container.exec_run(list(command))
+    code, output = execute(container, *command)
     return code, output.decode(errors="replace")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deployed import Deployed
+from fraud_filter.compose.stack import execute
 from waiting import wait_until
 
 
@@ -15,7 +16,7 @@ def test_every_java_of_spark_starts_from_the_class_archive(stack: Deployed, serv
     # Programs of health checks end between the listing and the look.
     is_java = '[ "$(cat $p/comm 2>/dev/null)" = java ]'
     script = f"for p in /proc/[0-9]*; do ! {is_java} || grep -c /opt/classes.jsa $p/maps; done 2>&1"
-    _, output = container.exec_run(["sh", "-c", script])
+    _, output = execute(container, "sh", "-c", script)
     regions = [int(line) for line in output.decode().split()]
     assert len(regions) == (2 if service == "spark-worker" else 1), output
     assert min(regions) > 0, output

@@ -8,12 +8,11 @@ from __future__ import annotations
 import time
 from typing import Literal
 
-from docker.errors import APIError
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from fraud_filter.compose.checks import check_cores, read_rules
-from fraud_filter.compose.stack import FILTER, STANDBY, ServiceState, Stack, start
+from fraud_filter.compose.stack import FILTER, STANDBY, ServiceState, Stack, execute, start
 from fraud_filter.config import load
 from fraud_filter.errors import FraudFilterError, UsageError
 from fraud_filter.modes import MODES
@@ -24,8 +23,6 @@ _MODE = "FRAUD_MODE"
 _WORKER = "standby-worker"
 #: Of their metrics, in their containers: docker-compose.yml fixes them.
 _PORTS = {FILTER: "9400", STANDBY: "9400", PROBE: "9401"}
-#: Docker's client reads past what comes in one piece with the answer's head: then a page lacks its beginning.
-_TRIES, _BEGINNING = 3, b"# HELP "
 _UP = "fraud_filter_up"
 #: Told to a standby (`supervisor.handover`).
 _SIGNALS = {"commit": "USR1", "now": "USR2"}
@@ -37,14 +34,9 @@ _END_S = 70
 def samples(stack: Stack, service: str) -> list[Sample]:
     """What the page of a service tells; it is asked in its container, as the port may not be published."""
     for state in _running(stack, service):
-        for _ in range(_TRIES):
-            try:
-                code, page = state.container.exec_run(["healthcheck", "get", _PORTS[service], "/metrics"])
-            except APIError:  # it has ended since it was listed
-                break
-            if code == 0 and page.startswith(_BEGINNING):
-                families = text_string_to_metric_families(page.decode())
-                return [sample for family in families for sample in family.samples]
+        code, page = execute(state.container, "healthcheck", "get", _PORTS[service], "/metrics")
+        if code == 0:  # it may have ended since it was listed
+            return [sample for family in text_string_to_metric_families(page.decode()) for sample in family.samples]
     return []
 
 
@@ -85,7 +77,7 @@ def hand_over(stack: Stack, following: str, at: Literal["commit", "now"], timeou
     deadline = time.monotonic() + timeout_s
     for state in _running(stack, following):
         # Not by `docker kill`: Docker takes any signal for a stop by hand, and no longer restarts the container.
-        state.container.exec_run(["sh", "-c", f"kill -{_SIGNALS[at]} 1"])
+        execute(state.container, "sh", "-c", f"kill -{_SIGNALS[at]} 1")
     while not total(stack, following, (_UP,)):
         if time.monotonic() > deadline:
             raise FraudFilterError(

@@ -98,6 +98,17 @@ class ServiceState:
         return f"{self.state}, {self.health}" if self.health else self.state
 
 
+def execute(container: Container, *command: str) -> tuple[int, bytes]:
+    """Runs a command in a container; returns its exit code and what it printed.
+
+    By the `docker` command: docker-py loses the output that comes in one piece with the answer's head (docker-py#3332).
+    """
+    done = subprocess.run(
+        ["docker", "exec", str(container.id), *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
+    return done.returncode, done.stdout
+
+
 @dataclass
 class Stack:
     """A project of `docker-compose.yml`. `values` are the settings in force: the environment's win over the file's.

@@ -14,7 +14,7 @@ from docker.models.containers import Container
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from fraud_filter.compose import env_file, images, rollout
-from fraud_filter.compose.stack import FILTER, STANDBY, Stack, start, unready
+from fraud_filter.compose.stack import FILTER, STANDBY, Stack, execute, start, unready
 from fraud_filter.config import ModeName, Settings, load
 from fraud_filter.errors import FraudFilterError
 from fraud_filter.probe.probe import Probe
@@ -83,15 +83,15 @@ class ComposeStack:
         names = [str(driver.id)[:12], str(driver.name), *(str(network["IPAddress"]) for network in networks)]
         for state in self.stack.states():
             if state.service in (WORKER, STANDBY_WORKER) and state.state == "running":
-                told = state.container.exec_run(["sh", "-c", _DRIVERS])[1].decode(errors="replace")
+                told = execute(state.container, "sh", "-c", _DRIVERS)[1].decode(errors="replace")
                 if any(f"@{name}{end}" in told for name in names for end in ":."):
                     return state.container
         raise FraudFilterError(f"no worker of the stack {self.stack.name} has an executor of the active filter")
 
     def execute(self, service: str, script: str, *words: str) -> str:
         """Runs a shell script, with `words` as its arguments, in the service's container; returns what it prints."""
-        code, output = self.container(service).exec_run(["sh", "-c", script, "sh", *words])
-        text = str(output.decode(errors="replace")).strip()
+        code, output = execute(self.container(service), "sh", "-c", script, "sh", *words)
+        text = output.decode(errors="replace").strip()
         if code:
             raise FraudFilterError(f"a command in the container of {service} failed with code {code}: {text}")
         return text

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fraud_filter.compose.rollout import roll_out, switch
-from fraud_filter.compose.stack import FILTER
+from fraud_filter.compose.stack import FILTER, execute
 from lab.harness.compose_stack import BROKER, KEEPER, WORKER, ComposeStack
 from lab.trials.plan import Trial
 
@@ -82,7 +82,7 @@ def kill_containers(*services: str) -> StackAct:
     def act(stage: ComposeStack, _: Trial) -> Effect:
         effect = Effect(grace_s=_GRACE_S)
         for service in services:
-            stage.container(service).exec_run(["sh", "-c", _KILL_ALL])  # its own exit code goes with the container
+            execute(stage.container(service), "sh", "-c", _KILL_ALL)  # its own exit code goes with the container
         return effect
 
     return act
