@@ -25,6 +25,7 @@ CHANGE = "partitions=3;linger_ms=1"
 SECONDS = 6
 #: One rate, one round, as short as figures allow; twice as much as 100/s for more of them.
 SHORT = ("--rates", "200", "--rounds", "1", "--seconds", str(SECONDS))
+ENRICH = f"{HOME / 'app/examples/enrich.py'}:transform"
 QUICK = ("--warmup", "3", "--warmup-rate", "300", "--settle", "1")
 
 
@@ -132,6 +133,37 @@ def test_a_query_that_no_mode_of_the_bench_can_run_is_refused_with_the_reason() 
     assert ran.returncode == 2, ran.stdout + ran.stderr
     assert "continuous is left out: " in ran.stdout
     assert f"no mode can run {query}" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [((), "argument --replay: goes with --query"), (("--query", ENRICH), "there is no column 'payment_id'")],
+    ids=["rules", "columns"],
+)
+def test_a_file_that_can_not_be_replayed_is_refused(query: tuple[str, ...], told: str, tmp_path: Path) -> None:
+    file = tmp_path / "payments.csv"
+    file.write_text("id\n1\n")
+    ran = call("lab", "bench", *query, "--replay", file)
+    assert (ran.returncode, "Traceback" in ran.stderr) == (2, False)
+    assert told in ran.stderr
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(300)
+def test_a_query_is_measured_under_the_records_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "payments.jsonl"
+    payment = {"card_id": "c1", "amount": 10.5, "currency": "EUR", "country": "DE", "merchant": "m1"}
+    payment |= {"created_at": "2026-01-01T00:00:00.000Z"}
+    file.write_text("".join(json.dumps({"payment_id": f"recorded-{i}", **payment}) + "\n" for i in range(5000)))
+    own = ("--contenders", "real-time", "--query", ENRICH, "--replay", file, "--output", tmp_path)
+    ran = call("lab", "bench", *own, *SHORT, *QUICK, timeout_s=280)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    report = json.loads((tmp_path / "bench-report.json").read_text())
+    assert report["settings"]["replay"] == str(file)
+    (result,) = report["results"]
+    assert result["kept_rate"] == pytest.approx(200, rel=0.1)
+    assert (result["lost"], result["duplicated"], result["unexpected"]) == (0, 0, 0)
+    assert result["due_p50_ms"] > 0
 
 
 @pytest.mark.exhaustive

@@ -27,7 +27,8 @@ class Load:
     rate `settle_s` are left out, and `warmup_s` at `warmup_rate` once for each start. `fraud_share` is labelled fraud.
     `kill`: in the middle of each rate's seconds the contender is killed, and started again at once.
     `at_random`: payments arrive at random moments, not in even steps.
-    For a user's query records are made by `schema`, payments without one, and none is malformed.
+    For a user's query records are made by `schema`, payments without one, or come from the file `replay`, at each rate
+    from its first on; none is malformed.
 
     Raises:
         UsageError: the shares are more than 1 together.
@@ -45,6 +46,7 @@ class Load:
     seed: int = 1
     kill: bool = False
     schema: Path | None = None
+    replay: Path | None = None
     at_random: bool = False
 
     def __post_init__(self) -> None:

@@ -114,8 +114,8 @@ def _describe(load: Load, settings: Settings) -> Mapping[str, Any]:
     rates = ", ".join(f"{rate:g}" for rate in load.rates)
     knobs = {knob: getattr(settings, knob) for knob in ("spark_master", *KNOBS)}
     decides = {"query": settings.query} if settings.query else {"rules": settings.rules.name}
-    under = {name: value for name, value in asdict(load).items() if name != "schema"}
-    return {**under, "rates": rates, **decides, "schema": str(load.schema or settings.payment_schema.name), **knobs}
+    files = {"schema": str(load.schema or settings.payment_schema.name), "replay": str(load.replay or "")}
+    return {**asdict(load), "rates": rates, **decides, **files, **knobs}
 
 
 def _warm_up_broker(stack: EmbeddedStack, load: Load) -> None:

@@ -219,14 +219,18 @@ class Start:
         self._generators += 1
         load, query = self._payments, self._settings.query
         made = {"query": "", **({"payment_schema": load.schema} if load.schema else {})} if query else {}
+        drawn = {
+            "flagged_share": None if load.schema else load.flagged_share,
+            "malformed_share": load.malformed_share if self._mark == END_MARK else 0,
+            "fraud_share": load.fraud_share or None,
+            "seed": load.seed + self._generators,  # the same payments for every contender in every round
+        }
         return generator_program(
             self._stack.with_settings(made),
             rate=rate,
             seconds=seconds,
-            flagged_share=None if load.schema else load.flagged_share,
-            malformed_share=load.malformed_share if self._mark == END_MARK else 0,
-            fraud_share=load.fraud_share or None,
-            seed=load.seed + self._generators,  # the same payments for every contender in every round
+            **({} if load.replay else drawn),
+            replay=load.replay,
             at_random=load.at_random,
             log=f"{self._label}-generator-{self._generators}.log",
         )

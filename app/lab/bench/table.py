@@ -115,11 +115,12 @@ def markdown_results(data: Mapping[str, Any]) -> str:
     for name in dict.fromkeys(result["mode"] for result in results):
         mine = {result["rate"]: result for result in results if result["mode"] == name}
         at = {rate: mine.get(rate, {}) for rate in rates}
+        lost = [one["lost"] for one in mine.values() if one["lost"] is not None]
         rows.append([
             f"`{name}`",
             *(_latency(one, figure) for one in at.values() for figure in ("due_p50_ms", "due_p99_ms")),
             *(_cost(at[rate]) for rate in ends),
-            format_number(sum(one["lost"] or 0 for one in mine.values())),
+            format_number(sum(lost) if lost else None),
         ])  # fmt: skip
     lines = [*broker_lines(data.get("broker_alone")), *verdict_lines(data["compared"], "`")]
     return "\n".join([markdown(columns, rows), "", *(f"- {line}" for line in lines)])

@@ -14,6 +14,8 @@ from lab.bench.names import KNOBS
 from lab.cli.console import open_console, tell_end
 from lab.cli.options import check_directory, docs_option, load_options, output_option, require_place
 
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
 
 @click.command()
 @click.option(
@@ -27,12 +29,8 @@ from lab.cli.options import check_directory, docs_option, load_options, output_o
 @click.option(
     "--at-random", is_flag=True, help="payments arrive at random moments (a Poisson process), not in even steps"
 )
-@click.option(
-    "--schema",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="with --query: make up records of this schema, as payment_schema takes it  [payments]",
-)
+@click.option("--schema", type=_FILE, metavar="FILE", help="with --query: the records' payment_schema  [payments]")
+@click.option("--replay", type=_FILE, metavar="FILE", help="with --query: records to send: CSV, JSON lines or Parquet")
 @click.option("--kill", is_flag=True, help="kill each in the middle of each rate's seconds, and start it again at once")
 @output_option("bench-report.html, bench-report.json and the plots")
 @docs_option("docs/results/bench.md")
@@ -57,7 +55,10 @@ def command(
     Needs Java 17 or 21 and no Docker; nothing is left running. Exit code 1: an audit found lost, repeated or unexpected
     decisions, or a contender failed; with --kill those may decide twice that promise no more.
     """
+    from fraud_filter.generator.replay import Replay
+    from fraud_filter.generator.source import Steady
     from fraud_filter.query.user_query import load_user_query
+    from fraud_filter.schema import load_schema
     from lab.bench.contenders import available, parse_contenders
     from lab.bench.plan import Load, parse_rates
     from lab.bench.report import report_data, table_name, write_docs, write_report
@@ -67,8 +68,11 @@ def command(
     under = Load(rates=parse_rates(rates), **load)
     if settings.query:
         load_user_query(settings)  # what is wrong is told before anything starts
-    elif under.schema:
-        raise UsageError("argument --schema: goes with --query; the filter's own is the setting payment_schema")
+        schema = load_schema(under.schema or settings.payment_schema)
+        if under.replay:
+            Replay(under.replay, schema, pace=Steady(under.rates[0]))
+    elif given := [f"--{name}" for name in ("schema", "replay") if load[name]]:
+        raise UsageError(f"argument {given[0]}: goes with --query; the filter's bench makes its payments up")
     chosen = available(parse_contenders(contenders), settings)
     place = table_name(settings.query, killed=under.kill)
     require_place(docs, place)

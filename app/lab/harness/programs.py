@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr
@@ -83,12 +84,15 @@ def location(settings: Settings, workspace: Workspace, checkpoint: str) -> str:
     return f"{settings.checkpoint.rstrip('/')}/{workspace.path.name}/{checkpoint}"
 
 
-def generator_program(stack: EmbeddedStack, *, log: str, at_random: bool = False, **options: float | None) -> Child:
+def generator_program(
+    stack: EmbeddedStack, *, log: str, at_random: bool = False, replay: Path | None = None, **options: float | None
+) -> Child:
     """`fraud-filter generate` with options of it, such as `rate` and `seconds`; None leaves one to the program.
 
-    `at_random`: payments at random moments, not in even steps.
+    `at_random`: payments at random moments, not in even steps. `replay`: the file whose records are sent.
     """
     given = {f"--{name.replace('_', '-')}": value for name, value in options.items() if value is not None}
     words = [word for name, value in given.items() for word in (name, f"{value:.15g}")]
+    words += ["--replay", str(replay)] if replay else []
     argv = [*verb("generate"), *words, *(["--at-random"] if at_random else [])]
     return Child("the payment generator", argv, log=stack.workspace.logs / log, env=environment(stack.settings))

@@ -22,7 +22,7 @@ from lab.bench.result import RateResult, StartResult
 from lab.bench.statistics import summarise
 from lab.bench.summary import compare, summarise_rounds
 from lab.bench.table import BENCH, DEMO, describe_start, detection_table, markdown_results, result_table
-from lab.harness.outcome import Audited
+from lab.harness.outcome import NOT_AUDITED, Audited
 from lab.harness.tables import NOT_MEASURED, find_place
 
 FAILED = StartResult("streams", 1, error="Kafka Streams ended with exit code 1\n  <script>alert(1)</script>")
@@ -36,6 +36,11 @@ def test_the_table_for_the_documentation_has_a_line_for_each_contender() -> None
     assert [line.split(" | ")[0] for line in lines] == [f"| `{name}`" for name in MEDIANS]
     assert {line.count(" | ") for line in lines} == {head.count(" | ")}
     assert all(line.endswith(" | 2 + 0.5 | 2 + 0.5 | 0 |") for line in lines)
+
+
+def test_what_was_not_audited_is_not_said_to_have_lost_nothing() -> None:
+    starts = [StartResult("spark", number, (sample_rate("real-time", 100, 1, audit=NOT_AUDITED),)) for number in (1, 2)]
+    assert f" | {NOT_MEASURED} |" in markdown_results(report_data(sample_report(starts)))
 
 
 def _again(data: Mapping[str, Any]) -> str:
@@ -67,9 +72,12 @@ def test_what_stands_beside_the_table_is_all_that_it_is_made_from(tmp_path: Path
 def test_the_documented_table_is_that_of_its_raw_data(file: Path) -> None:
     name = file.name.partition(".")[0]
     page = HOME / "docs/results" / ("bench.md" if name in ("bench", "emit", "kills") else "published.md")
+    made, text = _again(json.loads(gzip.decompress(file.read_bytes()))), page.read_text(encoding="utf-8")
+    if name in ("q1", "q2", "q14", "q21", "q22"):  # a line each of one table
+        assert made.splitlines()[2].replace("`real-time`", f"`{name}`") in text.splitlines()
+        return
     before, after = find_place(page, name)
-    shown = page.read_text(encoding="utf-8").removeprefix(before).removesuffix(after)
-    assert shown.strip() == _again(json.loads(gzip.decompress(file.read_bytes())))
+    assert text.removeprefix(before).removesuffix(after).strip() == made
 
 
 @pytest.mark.parametrize(
