@@ -22,6 +22,12 @@ def test_every_java_of_spark_starts_from_the_class_archive(stack: Deployed, serv
     assert min(regions) > 0, output
 
 
+def test_what_a_container_prints_is_had_whole_and_its_errors_where_it_fails(stack: Deployed) -> None:
+    (container,) = [state.container for state in stack.open().states() if state.service == "kafka"]
+    assert execute(container, "sh", "-c", "echo shown; echo warned >&2") == (0, b"shown\n")
+    assert execute(container, "sh", "-c", "echo shown; echo broken >&2; exit 3") == (3, b"shown\nbroken\n")
+
+
 def test_status_shows_figures_and_ends_with_0(stack: Deployed) -> None:
     def shown() -> str:
         status = stack.call("status")

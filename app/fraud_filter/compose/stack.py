@@ -99,14 +99,12 @@ class ServiceState:
 
 
 def execute(container: Container, *command: str) -> tuple[int, bytes]:
-    """Runs a command in a container; returns its exit code and what it printed.
+    """Runs a command in a container; returns its exit code and what it printed, with its errors where it failed.
 
     By the `docker` command: docker-py loses the output that comes in one piece with the answer's head (docker-py#3332).
     """
-    done = subprocess.run(
-        ["docker", "exec", str(container.id), *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
-    )
-    return done.returncode, done.stdout
+    done = subprocess.run(["docker", "exec", str(container.id), *command], capture_output=True, check=False)
+    return done.returncode, done.stdout + (done.stderr if done.returncode else b"")
 
 
 @dataclass
