@@ -10,6 +10,7 @@ import json
 import socket
 import struct
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -143,15 +144,27 @@ def _secret(name: str) -> str:
 
 
 def _ask_pages(service: str, port: int, address: str, held: str, login: dict[str, Any]) -> list[Attempt]:
-    def ask(method: str, path: str) -> str:
+    url = f"http://{address}:{port}"
+    return [
+        Attempt(service, port, held, name, _ask_page(method, url + path, login)) for name, method, path in PAGES[port]
+    ]
+
+
+def _ask_page(method: str, url: str, login: dict[str, Any]) -> str:
+    """Its refusal. Alertmanager answers 503 to more than 8 at a time (--web.get-concurrency): that refuses nobody."""
+    deadline = time.monotonic() + _ANSWER_S
+    while True:
         try:
-            url = f"http://{address}:{port}{path}"
             answer = requests.request(method, url, timeout=_ANSWER_S, allow_redirects=False, **login)
         except requests.RequestException as error:
-            return type(error).__name__
-        return "" if answer.ok else str(answer.status_code)
-
-    return [Attempt(service, port, held, name, ask(method, path)) for name, method, path in PAGES[port]]
+            said = type(error).__name__
+        else:
+            said = "" if answer.ok else str(answer.status_code)
+            if "try again later" not in answer.text:
+                return said
+        if time.monotonic() > deadline:
+            return said
+        time.sleep(1)
 
 
 # -- Spark's own protocol (TransportFrameDecoder, MessageEncoder): length of the frame, type of the message, its fields
