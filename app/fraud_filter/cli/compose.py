@@ -126,10 +126,10 @@ def rollout(env: Path, timeout_s: float, mode: str | None, now: bool) -> None:
 @click.option("--volumes", is_flag=True, help="also remove its data: topics, checkpoint, metrics")
 def down(env: Path, volumes: bool) -> None:
     """Stop the stack and remove its containers; what is on its volumes stays, unless --volumes is given."""
-    from fraud_filter.compose.stack import GRAFANA, STANDBY, Stack
+    from fraud_filter.compose.stack import BROKERS, GRAFANA, STANDBY, Stack
 
     stack = Stack.open(env.resolve())
-    stack.profiles = [GRAFANA, STANDBY]  # also what an earlier run had started
+    stack.profiles = [GRAFANA, STANDBY, BROKERS]  # also what an earlier run had started
     stopped = stack.compose("down", "--remove-orphans", *(("--volumes",) if volumes else ()))
     if stopped.returncode:
         raise FraudFilterError("the stack was not stopped:\n" + stopped.stdout.strip())

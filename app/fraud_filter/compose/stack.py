@@ -30,12 +30,12 @@ _ONE_OFF = "com.docker.compose.oneoff"
 #: A container that was restarted so often does not recover by itself.
 _RESTARTS = 3
 #: Optional services, by their profiles.
-GRAFANA, STANDBY = "grafana", "standby"
+GRAFANA, STANDBY, BROKERS = "grafana", "standby", "brokers"
 #: The service of the filter; the standby's is named as its profile.
 FILTER = "fraud-filter"
 _PROFILES = "COMPOSE_PROFILES"
-#: Whether there is a standby; the profile follows it.
-_STANDBY = "STANDBY"
+#: Whether there is a standby, and how many brokers: the profiles follow them.
+_STANDBY, _BROKERS = "STANDBY", "BROKERS"
 
 #: For the answer of Docker, in seconds.
 _ANSWER_S = 20
@@ -183,15 +183,20 @@ class Stack:
         return STANDBY in self.profiles
 
     def set_standby(self, wanted: bool | None) -> None:
-        """Writes into `.env` whether there is a standby, from now on; None leaves it, and has Compose's profile agree.
+        """Writes into `.env` whether there is a standby, from now on; None leaves it, and has Compose's profiles agree.
 
         Raises:
-            UsageError: STANDBY is neither 0 nor 1.
+            UsageError: STANDBY is neither 0 nor 1, or BROKERS neither 1 nor 3, or 3 of a Kafka that is not the stack's.
         """
         if wanted is not None and self.values.get(_STANDBY) != str(int(wanted)):
             self.change(_STANDBY, str(int(wanted)))
         if self.value(_STANDBY) not in ("0", "1"):
             raise UsageError(f"{_STANDBY}={self.values[_STANDBY]} is not accepted: give 1 for a standby, else 0")
+        brokers = self.values.get(_BROKERS) or "1"
+        if brokers not in ("1", "3"):
+            raise UsageError(f"{_BROKERS}={brokers} is not accepted: give 1 or 3")
+        if brokers == "3" and not self.own_kafka:
+            raise UsageError(f"{_BROKERS}=3 is not accepted with {env_file.EXISTING_KAFKA_FILE.name}: give 1")
         self.profiles = _profiles(self.values)
         named = ",".join(self.profiles)
         if named != self.values.get(_PROFILES, ""):
@@ -248,8 +253,9 @@ class Stack:
 
 
 def _profiles(values: dict[str, str]) -> list[str]:
-    names = [name for name in values.get(_PROFILES, "").split(",") if name not in ("", STANDBY)]
-    return [*names, STANDBY] if values.get(_STANDBY) == "1" else names
+    wanted = {STANDBY: values.get(_STANDBY) == "1", BROKERS: values.get(_BROKERS) == "3"}
+    names = [name for name in values.get(_PROFILES, "").split(",") if name not in ("", *wanted)]
+    return [*names, *(name for name, is_wanted in wanted.items() if is_wanted)]
 
 
 def _state(container: Container) -> ServiceState:

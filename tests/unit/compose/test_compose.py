@@ -28,6 +28,8 @@ DOCKERFILES = [
 ]
 #: Read by Compose itself, and by programs on the host.
 BESIDE = {"COMPOSE_FILE", "COMPOSE_PROFILES", "KAFKA_BOOTSTRAP_SERVERS"}
+#: Those of BROKERS=3.
+MORE_BROKERS = {"kafka-2", "kafka-3"}
 #: Given by `up`: the folder of the user's files, and what tells that they have changed.
 GIVEN = {"CONF_DIR", "CONF_VERSION"}
 
@@ -76,13 +78,14 @@ def test_every_service_has_a_healthcheck_or_ends_by_itself(name: str) -> None:
 
 
 def test_memory_limits_fit_into_8_gib_together() -> None:
-    """With a standby; what ends before the others start takes nothing from them."""
-    assert sum(limit_of(name) for name, service in SERVICES.items() if service["restart"] != "no") <= 8 * 1024
+    """With a standby and one broker; what ends before the others start takes nothing from them."""
+    together = {name for name, service in SERVICES.items() if service["restart"] != "no"} - MORE_BROKERS
+    assert sum(map(limit_of, together)) <= 8 * 1024
 
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_every_service_is_limited_by_settings_of_its_own(name: str) -> None:
-    prefix = name.replace("-", "_").upper()
+    prefix = "KAFKA" if name in MORE_BROKERS else name.replace("-", "_").upper()
     for limit, setting in (("mem_limit", "MEM_LIMIT"), ("cpus", "CPUS"), ("pids_limit", "PIDS")):
         assert SERVICES[name][limit] == f"${{{prefix}_{setting}:?see .env.example}}"
     assert 0 < float(ENV[f"{prefix}_CPUS"]) <= 2, "Docker refuses more cores than the machine has"
@@ -171,6 +174,22 @@ def test_the_example_repeats_the_program_s_defaults(monkeypatch: pytest.MonkeyPa
 def test_partitions_have_their_task_slots() -> None:
     assert int(ENV["KAFKA_PARTITIONS"]) + int(ENV["FRAUD_VELOCITY_PARTITIONS"]) <= int(ENV["SPARK_WORKER_CORES"])
     assert "SPARK_CORES_MAX" not in SERVICES["fraud-filter"]["environment"]  # it asks for what its query needs
+
+
+@pytest.mark.parametrize("name", sorted(MORE_BROKERS))
+def test_three_brokers_differ_by_their_places_alone(name: str) -> None:
+    own = ("profiles", "build", "environment", "networks", "ports", "volumes", "pull_policy")
+    mine, its = ({key: value for key, value in SERVICES[each].items() if key not in own} for each in (name, "kafka"))
+    assert mine == its
+    assert SERVICES[name]["profiles"] == ["brokers"]
+    assert SERVICES[name]["environment"].keys() == SERVICES["kafka"]["environment"].keys()
+    # By `kafka` clients find any of them, and each other one by its own name.
+    assert SERVICES[name]["networks"] == {network: {"aliases": ["kafka"]} for network in ("kafka", "load")}
+    assert SERVICES["kafka"]["networks"] == {network: {"aliases": ["kafka-1"]} for network in ("kafka", "load")}
+    waiting = [service["depends_on"] for service in SERVICES.values() if "kafka" in service.get("depends_on", {})]
+    assert waiting
+    assert all(each[name] == {**each["kafka"], "required": False} for each in waiting)
+    assert f"{name}-data:/var/lib/kafka" in SERVICES[name]["volumes"]
 
 
 @pytest.mark.parametrize(("name", "other"), [("standby", "fraud-filter"), ("standby-worker", "spark-worker")])

@@ -26,9 +26,10 @@ BASE: dict[str, Any] = yaml.safe_load(env_file.COMPOSE_FILE.read_text())["servic
 SECURE: dict[str, Any] = yaml.load(env_file.SECURE_FILE.read_text(), ComposeLoader)  # noqa: S506 - a SafeLoader
 SERVICES: dict[str, Any] = SECURE["services"]
 _CA = secrets.CA
+BROKERS = ("kafka", "kafka-2", "kafka-3")
 #: What each service is given, and nothing else.
 GIVEN = {
-    "kafka": {_CA, "kafka-broker.pem"},
+    **dict.fromkeys(BROKERS, {_CA, "kafka-broker.pem"}),
     "kafka-access": {
         *(_CA, "kafka-admin.crt", "kafka-admin.key"),
         *("kafka-filter", "kafka-generator", "kafka-probe", "kafka-operator"),
@@ -108,7 +109,7 @@ def test_prometheus_takes_these_files(promtool: str, tmp_path: Path) -> None:
         target.write_text(file.read_text().replace("/run/secrets", str(tmp_path / ".secrets")))
         return target
 
-    for name in ("prometheus.yml", "kafka.yml", "secure/itself.yml"):
+    for name in ("prometheus.yml", "secure/itself.yml"):
         placed(HOME / "monitoring/prometheus" / name)
     shutil.copytree(HOME / "monitoring/prometheus/rules", tmp_path / "rules")
     web = placed(tmp_path / ".secrets/prometheus-web.yml")
@@ -192,14 +193,15 @@ def test_compose_makes_one_of_both_files(stack: Stack) -> None:
     secrets.prepare(stack)
     known = {*stack.values, "COMPOSE_FILE"}
     clean = {name: value for name, value in os.environ.items() if name not in known}
-    command = stack.command("--profile", "grafana", "--profile", "standby", "config", "--format", "json")
+    profiles = [word for name in ("grafana", "standby", "brokers") for word in ("--profile", name)]
+    command = stack.command(*profiles, "config", "--format", "json")
     done = subprocess.run(command, env=clean, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     services = json.loads(done.stdout)["services"]
     assert set(services) == {*SERVICES, "alertmanager"}
-    assert {name for name, service in services.items() if service.get("ports")} == {"kafka", "prometheus", "grafana"}
+    assert {name for name, service in services.items() if service.get("ports")} == {*BROKERS, "prometheus", "grafana"}
     for name in env_file.SECRETS:
         assert stack.values[name] not in done.stdout
-    assert set(services["kafka-init"]["depends_on"]) == {"kafka", "kafka-access"}
+    assert set(services["kafka-init"]["depends_on"]) == {*BROKERS, "kafka-access"}
     sources = [volume["source"] for volume in services["grafana"]["volumes"] if volume["type"] == "bind"]
     assert str(HOME / "monitoring/grafana/secure.yml") in sources

@@ -124,6 +124,23 @@ def test_what_is_in_the_file_wins_over_the_profile(stack: Stack) -> None:
     assert env_file.read(stack.env)["COMPOSE_PROFILES"] == ""
 
 
+def test_three_brokers_are_a_profile_too(stack: Stack) -> None:
+    stack.change("BROKERS", "3")
+    stack.set_standby(True)
+    assert env_file.read(stack.env)["COMPOSE_PROFILES"] == "grafana,standby,brokers"
+    assert {"kafka", "kafka-2", "kafka-3"} < set(stack.services())
+    stack.change("BROKERS", "1")
+    stack.set_standby(None)
+    assert not {"kafka-2", "kafka-3"} & set(stack.services())
+    stack.change("BROKERS", "2")
+    with pytest.raises(UsageError, match="BROKERS=2 is not accepted: give 1 or 3"):
+        stack.set_standby(None)
+    stack.change("BROKERS", "3")
+    stack.change("COMPOSE_FILE", "docker-compose.yml:docker-compose.existing-kafka.yml")
+    with pytest.raises(UsageError, match="BROKERS=3 is not accepted with docker-compose.existing-kafka.yml: give 1"):
+        stack.set_standby(None)
+
+
 @pytest.mark.parametrize("text", ["2", "yes"])
 def test_another_value_is_refused(stack: Stack, text: str) -> None:
     stack.change("STANDBY", text)

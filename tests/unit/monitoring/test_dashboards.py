@@ -136,7 +136,7 @@ def test_rules_join_by_the_deployment() -> None:
 
 def test_every_target_of_the_stack_has_its_deployment() -> None:
     folder = HOME / "monitoring/prometheus"
-    for path in (folder / "prometheus.yml", *folder.glob("*/*.yml"), folder / "itself.yml", folder / "kafka.yml"):
+    for path in (folder / "prometheus.yml", *folder.glob("*/*.yml"), folder / "itself.yml"):
         for job in yaml.safe_load(path.read_text()).get("scrape_configs") or []:
             labels = [each.get("labels", {}) for each in job.get("static_configs", [])]
             relabelled = {each["target_label"]: each["replacement"] for each in job.get("relabel_configs", [])}
