@@ -66,7 +66,7 @@ sbom: $(READY) ## Write sbom/, a CycloneDX bill of materials of each image that 
 	$(BIN)/python tools/sbom.py
 
 clean: ## Remove the stack with its data, the virtual environment, caches and reports
-	@! docker info >/dev/null 2>&1 || [ ! -e .env ] || docker compose --profile grafana --profile standby down --volumes --remove-orphans
+	@! docker info >/dev/null 2>&1 || [ ! -e .env ] || docker compose --profile grafana --profile standby --profile brokers down --volumes --remove-orphans
 	rm -rf .venv .venv-flink .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist sbom spark-warehouse demo-report.html demo-report.json trials.json bench-report.html bench-report.json bench-*.png
 	find app tests -name __pycache__ -prune -exec rm -rf {} +
 
