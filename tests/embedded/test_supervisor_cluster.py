@@ -5,26 +5,20 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
-import pyspark
 import pytest
 
 from faults import events, java_of, metrics, said_while_stopping
 from filter_under_load import Run, require_features, rules_with_features
 from fraud_filter.home import HOME
 from fraud_filter.java import class_archive
-from lab.harness.processes import Child, free_ports
+from lab.harness.processes import Child
 from running import START_S, Stage, refusal, wait_until
+from standalone_cluster import DAEMONS, Cluster
 
-LOCAL = {
-    "SPARK_LOCAL_IP": "127.0.0.1",
-    "SPARK_NO_DAEMONIZE": "1",
-    # It would take programs of everybody on this machine.
-    "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
-}
 CONF = {
     "spark.executor.memory": "512m",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "15s",  # instead of 30: a start without a worker waits so long
@@ -38,39 +32,15 @@ LOG4J = HOME / "spark/conf/log4j2.properties"
 def quick_starts(java_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - it makes the archive
     """The cluster's own programs use the class archive as the filter's do."""
     if archive := class_archive.find():
-        monkeypatch.setitem(LOCAL, "SPARK_DAEMON_JAVA_OPTS", class_archive.java_options(archive))
+        monkeypatch.setitem(DAEMONS, "SPARK_DAEMON_JAVA_OPTS", class_archive.java_options(archive))
         monkeypatch.setitem(CONF, "spark.executor.extraJavaOptions", class_archive.java_options(archive))
-
-
-class Cluster:
-    """A master, and a worker that can leave and come back."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        (self._port,) = free_ports(1)
-        self.url = f"spark://127.0.0.1:{self._port}"
-        self.master = self._child("master.Master", "--port", str(self._port), "--webui-port", "0")
-        self.worker = self.new_worker()
-
-    def new_worker(self, *prefix: str) -> Child:
-        work = ("--cores", "4", "--memory", "1g", "--webui-port", "0", "--work-dir", str(self._directory / "work"))
-        self.worker = self._child("worker.Worker", *work, self.url, prefix=prefix)
-        return self.worker
-
-    def _child(self, name: str, *words: str, prefix: tuple[str, ...] = ()) -> Child:
-        program = Path(pyspark.__file__).parent / "bin/spark-class"
-        argv = [*prefix, program, f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", *words]
-        return Child(name, [str(word) for word in argv], log=self._directory / f"{name}.log", env=LOCAL)
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     (tmp_path / "work").mkdir()
     made = Cluster(tmp_path)
-    with ExitStack() as stack:
-        stack.enter_context(made.master)
-        stack.callback(lambda: made.worker.stop())
-        wait_until(lambda: "I have been elected leader" in "\n".join(made.master.tail(50)), "a master", made.master)
+    with made:
         made.worker.start()
         yield made
 

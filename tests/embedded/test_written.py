@@ -95,6 +95,34 @@ def test_what_comes_while_it_settles_is_known_too(
     assert found == {decision_id(0, one.offset) for one in paid}
 
 
+@pytest.mark.parametrize("partitions", [2, 1])
+def test_a_writer_that_goes_on_is_waited_for_while_no_partition_waits(
+    reader: WrittenDecisions, stage: Stage, outputs: Outputs, monkeypatch: pytest.MonkeyPatch, partitions: int
+) -> None:
+    """Executors whose driver was cut off decide on; where that is in some partitions alone, the others do not wait."""
+    for name, seconds in (("QUIET_S", 1.5), ("_NOISY_S", 2.0), ("_WAITS_S", 1.0)):
+        monkeypatch.setattr(written, name, seconds)
+    own = topic_id(stage)
+    paid = [outputs.pay(*large(20), partition=number) for number in range(2)]
+    decided = [one for pair in zip(*paid[:partitions], strict=True) for one in pair]
+    reader.follow(own, {0: 0, 1: 0})
+    begun = threading.Event()
+
+    def write() -> None:
+        for one in decided:
+            outputs.flag([one], topic_id=own)
+            begun.set()
+            time.sleep(5 / len(decided))
+
+    slow = threading.Thread(target=write)
+    slow.start()
+    assert begun.wait(30)
+    found = set(reader.settle(Stop(1)))
+    slow.join()
+    all_of_it = {decision_id(number, one.offset) for number in range(partitions) for one in paid[number]}
+    assert found == all_of_it if partitions == 2 else found < all_of_it
+
+
 def test_without_append_times_it_is_said_that_decisions_may_repeat(
     topics: Any, stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:

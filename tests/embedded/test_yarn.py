@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import time
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import psutil
 import pyspark
 import pytest
 
 from faults import events, metrics
-from filter_under_load import Run, settings_of, standby_of
-from fraud_filter.audit.run import audit
+from filter_under_load import Run, require_features, rules_with_features, settings_of, standby_of
 from hdfs_cluster import Hdfs
 from lab.harness.processes import kill_family
 from running import Stage, wait_until
@@ -54,8 +54,8 @@ def run(yarn: Yarn, hdfs: Hdfs, stage: Stage, monkeypatch: pytest.MonkeyPatch) -
         "real_time_duration": "5 seconds",
     }
 
-    def begin(mode: str, conf: Mapping[str, str] | None = None) -> Run:
-        return Run(stage, mode, spark_master="yarn", spark_conf=json.dumps(CONF | dict(conf or {})), **own)
+    def begin(mode: str, conf: Mapping[str, str] | None = None, **settings: str) -> Run:
+        return Run(stage, mode, "yarn", spark_conf=json.dumps(CONF | dict(conf or {})), **own, **settings)
 
     return begin
 
@@ -100,20 +100,60 @@ def test_an_application_that_yarn_ends_is_followed_by_another(run: Callable[...,
 
 
 @pytest.mark.exhaustive  # as above
-@pytest.mark.timeout(600)
-def test_a_standby_with_executors_of_its_own_takes_over_when_the_driver_is_killed(run: Callable[..., Run]) -> None:
-    with run("real-time") as filtering:
+@pytest.mark.timeout(900)
+def test_of_a_pair_one_hands_over_and_comes_back_when_the_other_s_driver_is_killed(run: Callable[..., Run]) -> None:
+    """Each has an application of its own."""
+    filtering = run("real-time")
+    filtering.program._argv.append("--standby")
+    with filtering:
         filtering.await_fresh("the start on YARN", _START_S)
         given = {name: value for name, value in settings_of(filtering).items() if name != "standby_warm_up_s"}
         with standby_of(filtering, checkpoint=filtering.program._env["FRAUD_CHECKPOINT"], **given) as (standby, _):
-            kill_family(filtering.program)
-            began = time.monotonic()
-            ends = filtering.decisions.ends()
-            wait_until(lambda: filtering.decisions.fresh(ends), "the standby decides", standby, _START_S)
-            print(f"measured takeover: {time.monotonic() - began:.1f} s")  # noqa: T201 - shown by pytest -s
-            filtering.drain(standby)
-        found = audit(filtering.stage.settings())
-        assert (found.lost, found.duplicated, found.unexpected) == (0, 0, 0)
+            psutil.Process(standby.pid).send_signal(signal.SIGUSR1)
+            wait_until(lambda: bool(events(standby, "taking_over")), "the standby takes over", standby, _START_S)
+            filtering.await_fresh("a handover", _START_S)
+            waits = lambda: bool(events(filtering.program, "standby_ready"))  # noqa: E731
+            wait_until(waits, "the former one waits", filtering.program, _START_S)
+            kill_family(standby)
+            filtering.await_fresh("kill -9 of the active driver", _START_S)
+        assert filtering.end().duplicated == 0
+
+
+@pytest.mark.exhaustive  # as above
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("mode", ["micro-batch", "async-progress"])
+def test_batches_go_on_without_an_executor(run: Callable[..., Run], yarn: Yarn, mode: str) -> None:
+    with run(mode) as filtering:
+        filtering.await_fresh("the start on YARN", _START_S)
+        filtering.await_commit()
+        yarn.executors[0].kill()
+        filtering.await_fresh("kill -9 of an executor", _START_S)
+        assert filtering.end().duplicated == 0
+
+
+@pytest.mark.exhaustive  # as above
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("mode", ["real-time", "continuous"])
+def test_a_node_that_is_lost_is_replaced_by_another(
+    run: Callable[..., Run], hdfs: Hdfs, stage: Stage, tmp_path: Path, java_home: Path, mode: str
+) -> None:
+    """In real-time mode with features, whose state goes on from the checkpoint."""
+    own = {"rules": str(rules_with_features(stage))} if mode == "real-time" else {}
+    with Yarn(tmp_path, hdfs, java_home, nodes=2) as two:
+        filtering = run(mode, **own)
+        filtering.program._env["HADOOP_CONF_DIR"] = str(two.conf_dir)
+        with filtering:
+            filtering.await_fresh("the start on YARN", _START_S)
+            filtering.await_commit()
+            before = {process.pid for process in two.executors}
+            two.stop_node(two.node_of(two.executors[0]))
+            wait_until(lambda: bool(events(filtering.program, "restarting")), "a restart", filtering.program, _START_S)
+            filtering.await_fresh("the loss of a node", _START_S)
+            assert {process.pid for process in two.executors} - before
+            result = filtering.end()
+            assert result.duplicated == 0
+            if own:
+                require_features(result)
 
 
 def active_tasks(run: Run) -> list[float]:

@@ -75,6 +75,10 @@ class Yarn:
         """Ends a node manager with its containers, as one that is lost."""
         self._cluster.getNodeManager(number).stop()
 
+    def node_of(self, container: psutil.Process) -> int:
+        """The number of the node manager that has started it: its working directory is one of that node's."""
+        return int(container.cwd().partition("-localDir-nm-")[2].partition("_")[0])
+
     @property
     def executors(self) -> list[psutil.Process]:
         """Java of the executors, the oldest first."""

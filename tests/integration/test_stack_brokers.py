@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -72,6 +76,43 @@ def test_any_broker_may_die(three: Deployed) -> None:
             wait_until("all copies are up to date", lambda: _all_in_sync(three), _GO_ON_S)
     found = nothing_is_lost(three)
     assert found["duplicated"] == 0, found
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("iptables"), reason="only root can cut a connection")
+def test_a_leader_that_the_others_do_not_reach_is_replaced(three: Deployed) -> None:
+    """Clients reach it as before; what it alone has is acknowledged to nobody."""
+    stack, settings = three.open(), load(env_file=three.env)
+    with Probe(settings) as probe:
+        stage = ComposeStack(stack, settings, probe, print)
+        former = _partitions(three)[0].leader
+        with _cut_off(stage, BROKERS[former - 1]):
+            wait_until("another leads", lambda: _partitions(three)[0].leader not in (-1, former), _GO_ON_S)
+            stage.await_decisions(stage.ends(), _GO_ON_S)
+        wait_until("all copies are up to date", lambda: _all_in_sync(three), _GO_ON_S)
+        stage.await_decisions(stage.ends(), _GO_ON_S)
+    found = nothing_is_lost(three)
+    assert found["duplicated"] == 0, found
+
+
+@contextmanager
+def _cut_off(stage: ComposeStack, name: str) -> Iterator[None]:
+    """Within it the broker and the two others get nothing of each other."""
+    addresses = [
+        network["IPAddress"]
+        for other in BROKERS
+        if other != name
+        for network in stage.container(other).attrs["NetworkSettings"]["Networks"].values()
+    ]
+    inside = ("nsenter", "--net", "--target", str(stage.container(name).attrs["State"]["Pid"]), "iptables")
+    ways = (("INPUT", "--source"), ("OUTPUT", "--destination"))
+    rules = [(chain, end, address, "--jump", "DROP") for chain, end in ways for address in addresses]
+    for rule in rules:
+        subprocess.run([*inside, "--insert", *rule], check=True)
+    try:
+        yield
+    finally:
+        for rule in rules:
+            subprocess.run([*inside, "--delete", *rule], check=True)
 
 
 def test_another_number_is_refused_and_nothing_is_lost(three: Deployed) -> None:

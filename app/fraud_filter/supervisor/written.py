@@ -40,8 +40,11 @@ from fraud_filter.text.logs import get_logger
 
 _log = get_logger(__name__)
 QUIET_S = 0.2
-#: Outputs that do not fall quiet, as another writer of ours goes on, hold a start up for so many seconds at most.
-_NOISY_S = 10.0
+#: Outputs that do not fall quiet, as another writer of ours goes on, hold a start up for so many seconds at most; and
+#: where it goes on in every partition, so that no payment waits: executors whose driver was cut off end within 30.
+_NOISY_S, _DECIDED_S = 10.0, 45.0
+#: A partition without a new decision for so many seconds waits.
+_WAITS_S = 2.0
 _POLL_S, _LOOK_S = 0.05, 0.01
 #: Larger batches wait for their last record.
 _BATCH_RECORDS = 500
@@ -165,8 +168,8 @@ class _Reader:
         self._ids = BitMap64()
         #: Where the reader stands: nowhere until the broker has answered it, as this user may have no right to read.
         self._positions = dict.fromkeys(start, -1)
-        #: When the last decision of ours came.
-        self._heard = 0.0
+        #: When the last decision of ours came, and the last one that went further, by partition of the input.
+        self._heard, self._advanced = 0.0, dict[int, float]()
         self.error: FraudFilterError | None = None
         self._lock, self._stopping = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._run, args=(start,), name="written-decisions", daemon=True)
@@ -199,12 +202,18 @@ class _Reader:
             reached = reached or (0.0 if left else now)
             if reached and now - max(heard, asked) > QUIET_S:
                 break
-            if reached and now - reached > _NOISY_S:
-                _log.warning("outputs_not_quiet", query=settings.query_name, seconds=_NOISY_S)
+            if reached and now - reached > (_NOISY_S if self._waits(now) else _DECIDED_S):
+                _log.warning("outputs_not_quiet", query=settings.query_name, seconds=round(now - reached, 1))
                 break
             stop.event.wait(_LOOK_S)
         with self._lock:
             return BitMap64(self._ids)
+
+    def _waits(self, now: float) -> bool:
+        """Whether in some partition nothing new is decided at the moment."""
+        with self._lock:
+            newest = [self._advanced.get(number, 0.0) for number in self._since]
+        return not newest or now - min(newest) > _WAITS_S
 
     def close(self) -> None:
         """Ends the reading."""
@@ -263,4 +272,5 @@ class _Reader:
             return
         if offset >= self._since.get(number, 0):
             ids.append(one)
-            self._newest[number] = max(self._newest.get(number, 0), offset)
+            if offset >= self._newest.get(number, 0):
+                self._newest[number], self._advanced[number] = offset, time.monotonic()
