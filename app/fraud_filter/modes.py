@@ -161,6 +161,9 @@ def _real_time(settings: Settings) -> dict[str, str]:
         "spark.sql.streaming.stateStore.maintenanceInterval": "30s",
         # By default a payment waits for others, up to 50 ms, before it is sent to its state.
         "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
+        # By default a task waits 3 s for the executor that has its state. Its cores may be taken, and are so for the
+        # whole batch.
+        "spark.locality.wait": "0s",
     }
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from faults import events, metrics
 from filter_under_load import Run, require_features, rules_with_features, settings_of, standby_of
+from fraud_filter.audit.run import audit
 from hdfs_cluster import Hdfs
 from lab.harness.processes import kill_family
 from running import Stage, wait_until
@@ -150,6 +151,10 @@ def test_a_node_that_is_lost_is_replaced_by_another(
             wait_until(lambda: bool(events(filtering.program, "restarting")), "a restart", filtering.program, _START_S)
             filtering.await_fresh("the loss of a node", _START_S)
             assert {process.pid for process in two.executors} - before
+            filtering.feed.stop()
+            # Not by the last payment: each partition of the state decides those of its periods when it can.
+            asked = stage.settings().model_copy(update=filtering._audited)
+            wait_until(lambda: audit(asked).lost == 0, "all is decided", filtering.program)
             result = filtering.end()
             assert result.duplicated == 0
             if own:

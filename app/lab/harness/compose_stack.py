@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from docker.errors import DockerException
 from docker.models.containers import Container
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
@@ -105,10 +104,7 @@ class ComposeStack:
 
     def metric(self, name: str, label: str, service: str = FILTER) -> dict[str, float]:
         """A metric of a filter's, by one of its labels; empty while the filter does not answer."""
-        try:
-            found = rollout.samples(self.stack, service)
-        except DockerException:  # it ends at this moment
-            return {}
+        found = rollout.samples(self.stack, service)
         return {sample.labels.get(label, ""): sample.value for sample in found if sample.name == name}
 
     def committed(self) -> Offsets:
