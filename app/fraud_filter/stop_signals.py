@@ -5,10 +5,22 @@ from __future__ import annotations
 import queue
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 _NUMBERS = (signal.SIGTERM, signal.SIGINT)
+
+
+@contextmanager
+def handled(numbers: Iterable[signal.Signals], act: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Within it these signals do `act`, in the main thread; use it there."""
+    before = {number: signal.signal(number, act) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -25,12 +37,10 @@ def on_stop_signals(act: Callable[[int], None]) -> Iterator[None]:
             act(number)
 
     threading.Thread(target=tell, name="stop-signals", daemon=True).start()
-    before = {number: signal.signal(number, lambda which, _frame: received.put(which)) for number in _NUMBERS}
     try:
-        yield
+        with handled(_NUMBERS, lambda which, _frame: received.put(which)):
+            yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
         received.put(None)
 
 

@@ -17,6 +17,7 @@ from fraud_filter.checkpoint.files import CheckpointError, CheckpointFiles
 from fraud_filter.checkpoint.notes import FOLDER
 from fraud_filter.modes import Mode
 from fraud_filter.spark.internals import BatchEnd
+from fraud_filter.stop_signals import handled
 from fraud_filter.text.logs import get_logger
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ REQUEST = f"{FOLDER}/handover.json"
 #: When the active filter is to end: at its next commit, or at once.
 When = Literal["commit", "now"]
 #: What a standby that waits is told to ask for.
-_SIGNALS: dict[int, When] = {signal.SIGUSR1: "commit", signal.SIGUSR2: "now"}
+_SIGNALS: dict[signal.Signals, When] = {signal.SIGUSR1: "commit", signal.SIGUSR2: "now"}
 _RENEW_S = 1.0
 #: Without a change for so long the asker is gone.
 _STALE_S = 5.0
@@ -109,12 +110,8 @@ def asked_by_signals(ask: Callable[[When], None]) -> Iterator[None]:
 
     To be used in the main thread.
     """
-    before = {number: signal.signal(number, lambda which, _frame: ask(_SIGNALS[which])) for number in _SIGNALS}
-    try:
+    with handled(_SIGNALS, lambda which, _frame: ask(_SIGNALS[signal.Signals(which)])):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 _LOOK_S = 0.5

@@ -11,14 +11,14 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 
 import psutil
 
 from fraud_filter.errors import FraudFilterError
+from fraud_filter.stop_signals import handled
 
 #: How long the processes that a child has started may live on after it, in seconds.
 _FAMILY_GRACE_S = 5.0
@@ -205,29 +205,22 @@ def _signals_held_back() -> Iterator[None]:
         return
     came: list[int] = []
     try:
-        with _handled((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), lambda number, _: came.append(number)):
+        with handled(_heeded(signal.SIGINT, signal.SIGTERM, signal.SIGHUP), lambda number, _: came.append(number)):
             yield
     finally:
         for number in came:
             signal.raise_signal(number)
 
 
-@contextmanager
-def _handled(numbers: Sequence[signal.Signals], act: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Within it these signals do `act`, but for those that are ignored: nohup meant it. Call it in the main thread."""
-    wanted = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, act) for number in wanted}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _heeded(*numbers: signal.Signals) -> list[signal.Signals]:
+    """Those that are not ignored: nohup meant it."""
+    return [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
 
 
 @contextmanager
 def stop_signals() -> Iterator[None]:
     """Within it SIGTERM and SIGHUP do what Ctrl-C does, so that all is cleaned up. Call it in the main thread."""
-    with _handled((signal.SIGTERM, signal.SIGHUP), signal.default_int_handler):
+    with handled(_heeded(signal.SIGTERM, signal.SIGHUP), signal.default_int_handler):
         yield
 
 
