@@ -16,6 +16,9 @@ _PROVIDER = {
     "config.providers.file.class": "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
 }
 #: How long Spark's clients wait for an answer before they ask another broker. Kafka's 30 s are waited again and again
+#: A broker that the others do not reach still calls itself the leader, and has nothing new: clients ask all of them so
+#: often, in milliseconds (Kafka's default is 5 minutes).
+_LEADERS_MS = "10000"
 #: where a broker hangs, and its controller needs 9 s to give such a broker's partitions to others.
 _SILENCE_MS = "10000"
 #: Kafka's login modules by mechanism, and what each calls user and secret.
@@ -41,6 +44,7 @@ def librdkafka_config(settings: Settings, **extra: Any) -> dict[str, Any]:
     config: dict[str, Any] = {
         "bootstrap.servers": settings.kafka_bootstrap_servers,
         "security.protocol": settings.kafka_security_protocol,
+        "topic.metadata.refresh.interval.ms": _LEADERS_MS,
         "log_level": 2,  # refused connections are reported once, by the caller, not by the library's log
     }
     if _uses_sasl(settings):
@@ -94,6 +98,7 @@ def spark_kafka_options(settings: Settings) -> dict[str, str]:
         "bootstrap.servers": settings.kafka_bootstrap_servers,
         "security.protocol": settings.kafka_security_protocol,
         "request.timeout.ms": _SILENCE_MS,
+        "metadata.max.age.ms": _LEADERS_MS,
     }
     if _uses_sasl(settings):
         module, user, secret = _JAAS.get(settings.kafka_sasl_mechanism, _SCRAM)

@@ -47,6 +47,7 @@ def test_without_security_no_login_and_no_file_is_named(files: dict[str, str]) -
         "kafka.bootstrap.servers": "127.0.0.1:9092",
         "kafka.security.protocol": "PLAINTEXT",
         "kafka.request.timeout.ms": "10000",  # shorter than Kafka's: see `test_three_brokers`, a broker that hangs
+        "kafka.metadata.max.age.ms": "10000",  # as `test_stack_brokers` cuts a leader off
     }
 
 
