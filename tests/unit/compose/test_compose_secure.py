@@ -29,7 +29,7 @@ _CA = secrets.CA
 BROKERS = ("kafka", "kafka-2", "kafka-3")
 #: What each service is given, and nothing else.
 GIVEN = {
-    **dict.fromkeys(BROKERS, {_CA, "kafka-broker.pem"}),
+    **{name: {_CA, "kafka-broker.pem"} for name in BROKERS},
     "kafka-access": {
         *(_CA, "kafka-admin.crt", "kafka-admin.key"),
         *("kafka-filter", "kafka-generator", "kafka-probe", "kafka-operator"),
