@@ -7,7 +7,7 @@ from pathlib import Path
 import pyspark
 
 from lab.harness.processes import Child, free_ports
-from running import wait_until
+from running import Server
 
 #: Environment of its programs.
 DAEMONS = {
@@ -17,7 +17,7 @@ DAEMONS = {
 }
 
 
-class Cluster:
+class Cluster(Server):
     """`with Cluster(...) as cluster` gives a master, and a worker that can be started, leave and come back."""
 
     def __init__(self, directory: Path, host: str = "127.0.0.1", cores: int = 4) -> None:
@@ -25,7 +25,7 @@ class Cluster:
         self._directory, self._host, self._cores = directory, host, cores
         (self._port,) = free_ports(1)
         self.url = f"spark://{host}:{self._port}"
-        self.master = self._child("master.Master", host, "--port", str(self._port), "--webui-port", "0")
+        super().__init__(self._child("master.Master", host, "--port", str(self._port), "--webui-port", "0"))
         self.worker = self.new_worker()
 
     def new_worker(self, *prefix: str, host: str = "") -> Child:
@@ -40,16 +40,10 @@ class Cluster:
         env = DAEMONS | {"SPARK_LOCAL_IP": host}
         return Child(name, [str(word) for word in argv], log=self._directory / f"{name}.log", env=env)
 
-    def __enter__(self) -> Cluster:
-        self.master.start()
-        try:
-            elected = lambda: "I have been elected leader" in "\n".join(self.master.tail(50))  # noqa: E731
-            wait_until(elected, "a master", self.master)
-        except BaseException:
-            self.master.stop()
-            raise
-        return self
+    def is_up(self) -> bool:
+        """Whether the master is one that workers can come to."""
+        return "I have been elected leader" in "\n".join(self.child.tail(50))
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *error: object) -> None:
         self.worker.stop()
-        self.master.stop()
+        super().__exit__(*error)

@@ -68,7 +68,7 @@ def stage(network: list[Host], tmp_path: Path, java_home: Path, kafka_jars: list
 
 @pytest.fixture
 def cluster(network: list[Host], tmp_path: Path) -> Iterator[Cluster]:
-    """The master is on this machine, a worker on a host of its own."""
+    """The master runs on this machine, the worker on another host."""
     (tmp_path / "work").mkdir()
     workers = network[2]
     with Cluster(tmp_path, HERE, cores=8) as cluster:

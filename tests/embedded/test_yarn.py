@@ -103,7 +103,7 @@ def test_an_application_that_yarn_ends_is_followed_by_another(run: Callable[...,
 @pytest.mark.exhaustive  # as above
 @pytest.mark.timeout(900)
 def test_of_a_pair_one_hands_over_and_comes_back_when_the_other_s_driver_is_killed(run: Callable[..., Run]) -> None:
-    """Each has an application of its own."""
+    """Each runs its own application."""
     filtering = run("real-time")
     filtering.program._argv.append("--standby")
     with filtering:

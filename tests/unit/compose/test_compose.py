@@ -178,7 +178,7 @@ def test_partitions_have_their_task_slots() -> None:
 
 @pytest.mark.parametrize("name", sorted(MORE_BROKERS))
 def test_three_brokers_differ_by_their_places_alone(name: str) -> None:
-    own = ("profiles", "build", "environment", "networks", "ports", "volumes", "pull_policy")
+    own = ("profiles", "build", "environment", "networks", "ports", "volumes")
     mine, its = ({key: value for key, value in SERVICES[each].items() if key not in own} for each in (name, "kafka"))
     assert mine == its
     assert SERVICES[name]["profiles"] == ["brokers"]

@@ -101,7 +101,8 @@ def test_each_client_of_kafka_is_a_user_of_its_own() -> None:
     assert {*named.values(), secrets.OPERATOR} == users
 
 
-def test_prometheus_takes_these_files(promtool: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("brokers", ["1", "3"])
+def test_prometheus_takes_these_files(promtool: str, tmp_path: Path, brokers: str) -> None:
     secrets.make(tmp_path / ".secrets")
 
     def placed(file: Path) -> Path:
@@ -111,6 +112,7 @@ def test_prometheus_takes_these_files(promtool: str, tmp_path: Path) -> None:
 
     for name in ("prometheus.yml", "secure/itself.yml"):
         placed(HOME / "monitoring/prometheus" / name)
+    shutil.copy(HOME / f"monitoring/prometheus/brokers/{brokers}.yml", tmp_path / "kafka.yml")
     shutil.copytree(HOME / "monitoring/prometheus/rules", tmp_path / "rules")
     web = placed(tmp_path / ".secrets/prometheus-web.yml")
     for words in (
